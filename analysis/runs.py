@@ -1,0 +1,129 @@
+"""The reader of runs: what MLflow holds of a study, as data frames. The only reading that imports MLflow."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas
+
+from analysis.home import Store, store
+from trainables.trial import MENUS, Trial
+
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+STATUS = {"FINISHED": "finished", "FAILED": "failed", "RUNNING": "running", "KILLED": "interrupted", "SCHEDULED": "running"}
+
+
+def runs(study: str, tracking_uri: str | None = None) -> pandas.DataFrame:
+    """One row a recorded trial: status, trial_id, cell, seed, a column an axis, the last value of each metric, and its tags."""
+    where = store(tracking_uri)
+    rows = [_row(run) for run in _search(where, study) if "trial_id" in run.data.tags]
+    return pandas.DataFrame(rows) if rows else pandas.DataFrame(columns=["run_id", "status", "trial_id", "cell", "seed"])
+
+
+def planned(study: str, tracking_uri: str | None = None) -> pandas.DataFrame:
+    """One row a trial of the study's latest launch; `status` is «missing» where nothing is recorded of it."""
+    trials = pandas.DataFrame([_identity(trial) for trial in latest_plan(study, tracking_uri)])
+    recorded = runs(study, tracking_uri)
+    if trials.empty:
+        return trials
+    found = recorded[["trial_id", *(column for column in recorded if column not in trials)]]
+    joined = trials.merge(found, on="trial_id", how="left")
+    joined["status"] = joined["status"].astype(object).where(joined["status"].notna(), "missing")
+    return joined
+
+
+def latest_plan(study: str, tracking_uri: str | None = None) -> list[Trial]:
+    """What the latest launch set out to run, as it recorded it."""
+    where = store(tracking_uri)
+    launches = [run for run in _search(where, study) if "trial_id" not in run.data.tags]
+    if not launches:
+        return []
+    latest = max(launches, key=lambda run: run.info.start_time)
+    return [Trial.from_config(config) for config in _artifact(where, latest.info.run_id, "plan.json")]
+
+
+def latest_launch_tags(study: str, tracking_uri: str | None = None) -> dict[str, str]:
+    launches = [run for run in _search(store(tracking_uri), study) if "trial_id" not in run.data.tags]
+    return dict(max(launches, key=lambda run: run.info.start_time).data.tags) if launches else {}
+
+
+def histories(frame: pandas.DataFrame, metrics: Iterable[str], tracking_uri: str | None = None) -> pandas.DataFrame:
+    """The metrics by epoch, long: run_id, metric, epoch, value."""
+    client = _client(store(tracking_uri))
+    metrics = list(metrics)
+    rows = [
+        (run_id, metric, point.step, point.value)
+        for run_id in frame["run_id"].dropna()
+        for metric in metrics
+        for point in client.get_metric_history(run_id, metric)
+    ]
+    return pandas.DataFrame(rows, columns=["run_id", "metric", "epoch", "value"])
+
+
+def initial_margins(run_id: str, tracking_uri: str | None = None) -> dict[str, Any]:
+    """The histogram of soft margins before the first step: `edges` and `counts`."""
+    return _artifact(store(tracking_uri), run_id, "initial_margins.json")
+
+
+def studies(tracking_uri: str | None = None) -> list[str]:
+    """The names of all studies in the store."""
+    where = store(tracking_uri)
+    if not where.exists:
+        return []
+    return sorted(experiment.name for experiment in _client(where).search_experiments() if experiment.name != "Default")
+
+
+def recorded_epochs(run_id: str, tracking_uri: str | None = None) -> set[int]:
+    """The epochs whose metrics are in the store. An epoch is written in one transaction, so one metric stands for all."""
+    history = _client(store(tracking_uri)).get_metric_history(run_id, "learning_rate")
+    return {point.step for point in history}
+
+
+def _search(where: Store, study: str) -> Iterator[Any]:
+    if not where.exists:
+        return
+    client = _client(where)
+    experiment = client.get_experiment_by_name(study)
+    token: str | None = ""
+    while experiment and token is not None:
+        page = client.search_runs([experiment.experiment_id], max_results=5000, page_token=token or None)
+        yield from page
+        token = page.token or None
+
+
+def _row(run: Any) -> dict[str, Any]:
+    tags = run.data.tags
+    seconds = (run.info.end_time - run.info.start_time) / 1000 if run.info.end_time else None
+    return {
+        "run_id": run.info.run_id,
+        "status": STATUS[run.info.status],
+        **_identity(Trial.from_config(json.loads(tags["config"]))),
+        "seconds": seconds,
+        "failure": tags.get("failure"),
+        "git_commit": tags.get("git_commit"),
+        **run.data.metrics,
+    }
+
+
+def _identity(trial: Trial) -> dict[str, Any]:
+    """A column an axis, by label, so that a person can group and read them."""
+    axes = {axis: (getattr(trial, axis).label if axis in MENUS else value) for axis, value in trial.config.items()}
+    return {"trial_id": trial.id, "cell": trial.cell, **axes}
+
+
+def _artifact(where: Store, run_id: str, path: str) -> Any:
+    from mlflow.artifacts import download_artifacts
+
+    with tempfile.TemporaryDirectory() as folder:
+        local = download_artifacts(run_id=run_id, artifact_path=path, dst_path=folder, tracking_uri=where.uri)
+        return json.loads(Path(local).read_text())
+
+
+def _client(where: Store) -> Any:
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=where.uri)
