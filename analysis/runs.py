@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from trainables.trial import MENUS, Trial
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+SUMMARIES = {"test_accuracy_best", "test_accuracy_final", "realised_noise_rate"}  # written once a run, at step 0
 STATUS = {"FINISHED": "finished", "FAILED": "failed", "RUNNING": "running", "KILLED": "interrupted", "SCHEDULED": "running"}
 
 
@@ -77,10 +79,18 @@ def studies(tracking_uri: str | None = None) -> list[str]:
     return sorted(experiment.name for experiment in _client(where).search_experiments() if experiment.name != "Default")
 
 
-def recorded_epochs(run_id: str, tracking_uri: str | None = None) -> set[int]:
-    """The epochs whose metrics are in the store. An epoch is written in one transaction, so one metric stands for all."""
-    history = _client(store(tracking_uri)).get_metric_history(run_id, "learning_rate")
-    return {point.step for point in history}
+@dataclass(frozen=True)
+class Recorded:
+    """What of a half-done run is in the store. An epoch is written in one transaction, so one metric stands for all of it."""
+
+    epochs: set[int] = field(default_factory=set)
+    summaries: set[str] = field(default_factory=set)
+
+
+def recorded(run_id: str, tracking_uri: str | None = None) -> Recorded:
+    client = _client(store(tracking_uri))
+    epochs = {point.step for point in client.get_metric_history(run_id, "learning_rate")}
+    return Recorded(epochs, set(client.get_run(run_id).data.metrics) & SUMMARIES)
 
 
 def _search(where: Store, study: str) -> Iterator[Any]:

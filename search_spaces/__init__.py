@@ -1,0 +1,5 @@
+"""What may be tuned, and in which range."""
+
+from search_spaces.ranges import SPACES, Space
+
+__all__ = ["SPACES", "Space"]

@@ -45,7 +45,7 @@ def digits() -> Dataset:
     return _dataset(images[train], labels[train], images[test], labels[test], num_classes=10)
 
 
-def digit_pairs(*, train: Annotated[int, Ge(100)] = 5000, test: Annotated[int, Ge(100)] = 2000) -> Dataset:
+def digit_pairs(*, train: Annotated[int, Ge(100)] = 4000, test: Annotated[int, Ge(100)] = 2000) -> Dataset:
     """Two digits side by side, 8x16 pixels, 100 classes; training and test pairs are made of different digits."""
     single = digits()
     train_images, train_labels = _pairs(single.train_images, single.train_labels, train, "train")

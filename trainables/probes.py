@@ -90,6 +90,8 @@ def corruption_auc(margin: Tensor, corrupted: Tensor) -> float | None:
     return below.double().mean().item() / (2 * len(wrong))
 
 
-def margin_histogram(margin: Tensor) -> list[int]:
+def margin_histogram(margin: Tensor) -> dict[str, Any]:
+    """Counts between fixed edges; what lies beyond the outermost counts in the outermost bin."""
     inside = margin.clamp(-MARGIN_LIMIT, MARGIN_LIMIT).cpu()
-    return torch.histc(inside, MARGIN_BINS, -MARGIN_LIMIT, MARGIN_LIMIT).long().tolist()
+    counts = torch.histc(inside, MARGIN_BINS, -MARGIN_LIMIT, MARGIN_LIMIT).long().tolist()
+    return {"edges": torch.linspace(-MARGIN_LIMIT, MARGIN_LIMIT, MARGIN_BINS + 1).tolist(), "counts": counts}

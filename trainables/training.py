@@ -33,6 +33,7 @@ class Training:
         self.trial = trial
         self.device = torch.device(device)
         self.epochs_done = 0
+        self.num_classes = dataset.num_classes
         self.splits = split(trial, dataset)
         self.images = _tensor(dataset.train_images, self.device)
         self.observed = _tensor(self.splits.observed, self.device)
@@ -51,7 +52,7 @@ class Training:
         self.optimizer = OPTIMIZERS.build(trial.optimizer, self.model.parameters())
         self.weights = probes.WeightProbe(self.device)
         self.initial_margins = probes.margin_histogram(self._look_at_training_set().margin)
-        self.best_test_accuracy = -math.inf
+        self.best_test_accuracy = self.final_test_accuracy = -math.inf
 
     @property
     def finished(self) -> bool:
@@ -62,7 +63,7 @@ class Training:
         return {
             "realised_noise_rate": self.corrupted[self.train].double().mean().item(),
             "observed_labels_sha256": self.splits.observed_sha256,
-            "initial_margins": self.initial_margins,
+            "initial_margins": {**self.initial_margins, "num_classes": self.num_classes},
         }
 
     def epoch(self) -> dict[str, float]:
@@ -118,11 +119,12 @@ class Training:
             "valid_noisy_mae": probes.mae(valid.margin) if valid else None,
         }
         metrics = {name: value for name, value in found.items() if value is not None}
-        self.best_test_accuracy = max(self.best_test_accuracy, metrics["test_accuracy"])
+        self.final_test_accuracy = metrics["test_accuracy"]
+        self.best_test_accuracy = max(self.best_test_accuracy, self.final_test_accuracy)
         return metrics
 
     def summary(self) -> dict[str, float]:
-        return {"test_accuracy_best": self.best_test_accuracy}
+        return {"test_accuracy_best": self.best_test_accuracy, "test_accuracy_final": self.final_test_accuracy}
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -140,7 +142,7 @@ class Training:
         self.optimizer.load_state_dict(state["optimizer"])
         self.order.set_state(state["order"])
         self.weights.load_state_dict(state["weights"])
-        self.best_test_accuracy = state["best_test_accuracy"]
+        self.best_test_accuracy = state["best_test_accuracy"]  # the final one is measured after the last epoch
 
     def _look_at_training_set(self) -> probes.Predictions:
         return self._look_at(self.images[self.train], self.observed[self.train])

@@ -1,5 +1,6 @@
 """A trial: one training, complete and frozen, with an id that is the digest of its canonical config."""
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -101,7 +102,11 @@ def check(axis: str, value: Any) -> Any:
 
 
 def _json(value: Any) -> str:
-    return value.canonical if isinstance(value, Choice) else canonical_json(value)
+    return value.canonical if isinstance(value, Choice) else _plain_json(value)
+
+
+# Typed: 1, 1.0 and True are equal, but not the same JSON.
+_plain_json = functools.lru_cache(maxsize=100_000, typed=True)(canonical_json)
 
 
 def _digest(text: str) -> str:

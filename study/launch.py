@@ -1,0 +1,175 @@
+"""Trials through Ray Tune, on this machine or on a running cluster."""
+
+import logging
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+# Before ray is imported, and so before its workers inherit the environment.
+os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")  # a CSV, a JSON and a TensorBoard file a trial
+os.environ.setdefault("RAY_CHDIR_TO_TRIAL_DIR", "0")
+os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")  # ours says how to go on
+os.environ.setdefault("TUNE_PRINT_ALL_TRIAL_ERRORS", "0")
+os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+os.environ.setdefault("TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S", "0")
+
+import ray
+from ray import tune
+
+from trainables.datasets import load_dataset
+from trainables.ray_adapter import Surroundings, TrialTrainable
+from trainables.trial import Trial
+
+LOST_WORKER_RETRIES = 3
+
+
+class Listener(Protocol):
+    """Whoever wants to know what happens to the trials: the journal, the display."""
+
+    def begin(self, trial: Trial) -> None: ...
+    def facts(self, trial: Trial, facts: dict[str, Any]) -> None: ...
+    def epochs(self, trial: Trial, rows: list[dict[str, float]]) -> None: ...
+    def finish(self, trial: Trial, summary: dict[str, float]) -> None: ...
+    def fail(self, trial: Trial, cause: str, traceback: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a trial occupies; `gpus` None means one where the cluster has any."""
+
+    cpus: float = 1.0
+    gpus: float | None = None
+
+
+@dataclass
+class Stop:
+    """Set a reason, and the launch ends as soon as Tune looks."""
+
+    reason: str | None = None
+
+
+def launch(
+    trials: Sequence[Trial],
+    listeners: Sequence[Listener],
+    stop: Stop,
+    *,
+    resources: Resources,
+    checkpoint_folder: Path,
+    checkpoint_seconds: float,
+    address: str | None = None,
+) -> None:
+    """Run the trials; what became of them, the listeners know. Returns early, without error, when `stop` has a reason."""
+    with _ray(address), _interrupts(stop), tempfile.TemporaryDirectory(prefix="tautune-") as scratch:
+        gpus = resources.gpus
+        if gpus is None:
+            gpus = 1.0 if ray.cluster_resources().get("GPU", 0) else 0.0
+        surroundings = Surroundings(_shared_datasets(trials), str(checkpoint_folder), checkpoint_seconds, resources.cpus, gpus)
+        trainable = tune.with_parameters(TrialTrainable, surroundings=surroundings)
+        tuner = tune.Tuner(
+            tune.with_resources(trainable, {"cpu": resources.cpus, "gpu": gpus}),
+            param_space={"trial": tune.grid_search([trial.config for trial in trials])},
+            tune_config=tune.TuneConfig(reuse_actors=True, trial_dirname_creator=lambda trial: trial.trial_id),
+            run_config=tune.RunConfig(
+                name="launch",
+                storage_path=scratch,
+                callbacks=[_Reporter(listeners)],
+                stop=_Stopper(stop),
+                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # a trial keeps its own
+                failure_config=tune.FailureConfig(max_failures=LOST_WORKER_RETRIES),
+                verbose=0,
+            ),
+        )
+        tuner.fit()
+
+
+def _shared_datasets(trials: Sequence[Trial]) -> dict[str, Any]:
+    choices = {trial.dataset.canonical: trial.dataset for trial in trials}
+    return {key: ray.put(load_dataset(choice)) for key, choice in choices.items()}
+
+
+class _Reporter(tune.Callback):  # type: ignore[misc]  # ray is untyped
+    def __init__(self, listeners: Sequence[Listener]):
+        self.listeners = listeners
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"listeners": ()}  # Tune pickles its callbacks to restore a launch, which we never do
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        self._tell(lambda listener, ours: listener.begin(ours), trial)
+
+    def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any) -> None:
+        if "facts" in result:
+            self._tell(lambda listener, ours: listener.facts(ours, result["facts"]), trial)
+        self._tell(lambda listener, ours: listener.epochs(ours, result["epochs"]), trial)
+        if "failure" in result:
+            self._tell(lambda listener, ours: listener.fail(ours, result["failure"], result["traceback"]), trial)
+        elif result["done"]:
+            self._tell(lambda listener, ours: listener.finish(ours, result["summary"]), trial)
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """The worker or its node was lost once too often."""
+        text = str(trial.get_error() or "the worker died")
+        self._tell(lambda listener, ours: listener.fail(ours, f"worker lost: {text.splitlines()[0]}", text), trial)
+
+    def _tell(self, what: Callable[[Listener, Trial], None], ray_trial: Any) -> None:
+        trial = Trial.from_config(ray_trial.config["trial"])
+        for listener in self.listeners:
+            what(listener, trial)
+
+
+class _Stopper(tune.Stopper):  # type: ignore[misc]  # ray is untyped
+    def __init__(self, stop: Stop):
+        self.stop = stop  # shared with the driver; a pickled copy would not be
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return False
+
+    def stop_all(self) -> bool:
+        return self.stop.reason is not None
+
+
+@contextmanager
+def _ray(address: str | None) -> Iterator[None]:
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    ray.init(address=address or "local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    session = Path(ray._private.worker._global_node.get_session_dir_path())
+    try:
+        yield
+    finally:
+        ray.shutdown()
+        if address is None:
+            shutil.rmtree(session, ignore_errors=True)
+            _remove_dangling(session.parent / "session_latest")
+
+
+def _remove_dangling(link: Path) -> None:
+    if link.is_symlink() and not link.exists():
+        link.unlink(missing_ok=True)
+
+
+@contextmanager
+def _interrupts(stop: Stop) -> Iterator[None]:
+    """The first Ctrl-C (or SIGTERM) asks the launch to end; the second ends it on the spot."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ask(number: int, frame: Any) -> None:
+        if stop.reason == "interrupted":
+            raise KeyboardInterrupt
+        stop.reason = "interrupted"
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

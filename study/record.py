@@ -1,0 +1,228 @@
+"""The only writer of runs: one MLflow run a launch, one nested run a trial, written by a thread of the driver's own.
+
+Events of a trial are gathered and written together, an epoch always whole in one transaction. So whatever is killed whenever, a
+later launch finds each epoch's metrics either there or not, and goes on in the same run: a trial is recorded exactly once.
+"""
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlflow import MlflowClient
+from mlflow.entities import Metric, Param, RunTag
+
+from analysis.home import Store
+from analysis.runs import Recorded, recorded
+from trainables.trial import Trial
+
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+logging.getLogger("mlflow").setLevel(logging.WARNING)
+GATHER_SECONDS = 0.25
+BATCH_LIMIT = 900  # MLflow takes 1,000 entries a request
+
+
+@dataclass
+class _Entry:
+    """What is known, and not yet written, of one trial."""
+
+    trial: Trial
+    run_id: str | None = None
+    recorded: Recorded = field(default_factory=Recorded)
+    begun: bool = False
+    epochs: list[Mapping[str, float]] = field(default_factory=list)
+    summary: dict[str, float] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    artifacts: dict[str, Any] = field(default_factory=dict)
+    status: str | None = None
+
+
+class Journal:
+    """Call `begin`, `epochs`, `finish`, `fail`, `interrupt` from the driver as things happen; `close` waits for the last write.
+
+    `resumable` maps the ids of trials that were begun in an earlier launch to their runs.
+    """
+
+    def __init__(self, where: Store, study: str, tags: Mapping[str, str], resumable: Mapping[str, str]):
+        self.where = where
+        self.client = MlflowClient(tracking_uri=where.uri)
+        self.study = study
+        self.tags = dict(tags)
+        self.experiment_id = _experiment(self.client, where, study)
+        self.entries: dict[str, _Entry] = {}
+        self.resumable = dict(resumable)
+        self.events: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
+        self.error: Exception | None = None
+        self.launch_id = ""
+        self.thread = threading.Thread(target=self._write_all, name="mlflow-writer", daemon=True)
+
+    def open(self, plan: Sequence[Trial], about: str) -> None:
+        """Start the launch's own run, with what it sets out to do."""
+        self._end_stale_launches()
+        tags = {**self.tags, "study": self.study, "about": about, "mlflow.note.content": about}
+        run = self.client.create_run(self.experiment_id, tags=tags, run_name=f"launch of {len(plan)} trials")
+        self.launch_id = run.info.run_id
+        self.client.log_dict(self.launch_id, [trial.config for trial in plan], "plan.json")
+        self.thread.start()
+
+    def begin(self, trial: Trial) -> None:
+        self._put(trial, begun=True)
+
+    def epochs(self, trial: Trial, rows: Iterable[Mapping[str, float]]) -> None:
+        self._put(trial, epochs=list(rows))
+
+    def facts(self, trial: Trial, facts: Mapping[str, Any]) -> None:
+        tags = {key: facts[key] for key in ("observed_labels_sha256", "hardware")}
+        artifacts = {"initial_margins.json": facts["initial_margins"]}
+        self._put(trial, tags=tags, artifacts=artifacts, summary={"realised_noise_rate": facts["realised_noise_rate"]})
+
+    def finish(self, trial: Trial, summary: Mapping[str, float]) -> None:
+        self._put(trial, summary=dict(summary), status="FINISHED")
+
+    def fail(self, trial: Trial, cause: str, traceback: str) -> None:
+        self._put(trial, begun=True, tags={"failure": cause}, artifacts={"traceback.txt": traceback}, status="FAILED")
+
+    def interrupt(self, trial: Trial) -> None:
+        self._put(trial, status="KILLED")
+
+    def close(self, status: str) -> None:
+        self.events.put(None)
+        self.thread.join()
+        self._raise_error()
+        self.client.set_terminated(self.launch_id, status)
+
+    def discard(self, run_ids: Iterable[str]) -> None:
+        """Move runs to MLflow's bin, to be made again."""
+        for run_id in run_ids:
+            self.client.delete_run(run_id)
+
+    def _put(self, trial: Trial, **news: Any) -> None:
+        self._raise_error()
+        self.events.put((trial.id, (trial, news)))
+
+    def _raise_error(self) -> None:
+        if self.error is not None:
+            raise RuntimeError(f"MLflow cannot be written: {self.error}") from self.error
+
+    def _write_all(self) -> None:
+        open_for_more = True
+        try:
+            while open_for_more:
+                changed, open_for_more = self._gather()
+                for trial_id in changed:
+                    self._write(self.entries[trial_id])
+        except Exception as error:  # handed to the driver, which ends the launch with it
+            self.error = error
+
+    def _gather(self) -> tuple[list[str], bool]:
+        """Wait for an event, then a moment longer: a trial of milliseconds costs one write instead of five."""
+        changed: dict[str, None] = {}
+        event = self.events.get()
+        deadline = time.monotonic() + GATHER_SECONDS
+        while event is not None:
+            trial_id, (trial, news) = event
+            self._merge(trial_id, trial, news)
+            changed[trial_id] = None
+            try:
+                event = self.events.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                return list(changed), True
+        return list(changed), False
+
+    def _merge(self, trial_id: str, trial: Trial, news: Mapping[str, Any]) -> None:
+        if trial_id not in self.entries:
+            run_id = self.resumable.get(trial_id)
+            self.entries[trial_id] = _Entry(trial, run_id, recorded(run_id, self.where.uri) if run_id else Recorded())
+        entry = self.entries[trial_id]
+        for key, value in news.items():
+            if key == "epochs":
+                entry.epochs += value
+            elif isinstance(value, dict):
+                getattr(entry, key).update(value)
+            else:
+                setattr(entry, key, value)
+
+    def _write(self, entry: _Entry) -> None:
+        params = self._begin_run(entry) if entry.begun else []
+        assert entry.run_id is not None
+        metrics = _metrics(entry)
+        tags = [RunTag(key, value) for key, value in entry.tags.items()]
+        for batch in _batches(metrics) or ([[]] if params or tags else []):
+            self.client.log_batch(entry.run_id, metrics=batch, params=params, tags=tags)
+            params, tags = [], []
+        for path, content in entry.artifacts.items():
+            write = self.client.log_text if isinstance(content, str) else self.client.log_dict
+            write(entry.run_id, content, path)
+        entry.recorded.epochs.update(int(row["epoch"]) for row in entry.epochs)
+        entry.recorded.summaries.update(entry.summary)
+        entry.epochs, entry.summary, entry.tags, entry.artifacts, entry.begun = [], {}, {}, {}, False
+        if entry.status is not None:
+            self.client.set_terminated(entry.run_id, entry.status)
+            entry.status = None
+
+    def _begin_run(self, entry: _Entry) -> list[Param]:
+        trial = entry.trial
+        parent = {"mlflow.parentRunId": self.launch_id}
+        if entry.run_id is None:
+            identity = {"study": self.study, "trial_id": trial.id, "cell": trial.cell, "seed": str(trial.seed)}
+            tags = {**self.tags, **identity, **parent, "config": trial.canonical()}
+            entry.run_id = self.client.create_run(self.experiment_id, tags=tags, run_name=trial.label).info.run_id
+        else:
+            self.client.update_run(entry.run_id, status="RUNNING")
+            entry.tags |= parent
+        return [Param(key, str(value)) for key, value in flattened(trial.config).items()]
+
+    def _end_stale_launches(self) -> None:
+        """A launch that was killed could not say so."""
+        for run in self.client.search_runs([self.experiment_id], "attributes.status = 'RUNNING'"):
+            if "trial_id" not in run.data.tags:
+                self.client.set_terminated(run.info.run_id, "KILLED")
+
+
+def flattened(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"loss": {"name": "gce"}} -> {"loss.name": "gce"}"""
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        flat |= flattened(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return flat
+
+
+def _metrics(entry: _Entry) -> list[list[Metric]]:
+    """A list an epoch, so that none is torn apart; summaries last."""
+    fresh = [row for row in entry.epochs if int(row["epoch"]) not in entry.recorded.epochs]
+    groups = [
+        [
+            Metric(name, value, int(row["timestamp"] * 1000), int(row["epoch"]))
+            for name, value in row.items()
+            if name not in ("epoch", "timestamp")
+        ]
+        for row in fresh
+    ]
+    now = int(time.time() * 1000)
+    groups.append(
+        [Metric(name, value, now, 0) for name, value in entry.summary.items() if name not in entry.recorded.summaries]
+    )
+    return [group for group in groups if group]
+
+
+def _batches(groups: Iterable[list[Metric]]) -> list[list[Metric]]:
+    batches: list[list[Metric]] = []
+    for group in groups:
+        if not batches or len(batches[-1]) + len(group) > BATCH_LIMIT:
+            batches.append([])
+        batches[-1] += group
+    return batches
+
+
+def _experiment(client: MlflowClient, where: Store, study: str) -> str:
+    if where.artifacts is not None:
+        where.artifacts.mkdir(parents=True, exist_ok=True)
+    found = client.get_experiment_by_name(study)
+    if found is not None:
+        return found.experiment_id
+    location = (where.artifacts / study).as_uri() if where.artifacts is not None else None
+    return client.create_experiment(study, artifact_location=location)
