@@ -66,7 +66,7 @@ def plan(study: StudyArgument, set_: Set = None, tracking_uri: TrackingUri = Non
 
     Example: `tautune plan demo --set epochs=5`
     """
-    from analysis.runs import runs
+    from analysis.records import runs
     from study.definition import load
     from study.display import duration
     from study.planning import at_once, estimated_seconds, progress
@@ -176,7 +176,7 @@ def show(
 
 def _recorded_name(reference: str, tracking_uri: str | None) -> str:
     """A study by its name in the store, its name in the catalog, or its file."""
-    from analysis.runs import studies
+    from analysis.records import studies
     from study import catalog
     from study.definition import load
     from trainables.choices import unknown

@@ -37,7 +37,7 @@ class Display:
         self.failed = 0
         self.epochs_left = sum(trial.epochs for trial in trials)
         self.epochs_done = 0
-        self.started = time.monotonic()
+        self.started: float | None = None  # when the first trial began: Ray's own start is no measure of a trial
         self.running: dict[str, _Running] = {}
 
     def live(self) -> AbstractContextManager[Any]:
@@ -46,6 +46,7 @@ class Display:
         return Live(get_renderable=self._picture, console=self.console, refresh_per_second=4, transient=True)
 
     def begin(self, trial: Trial) -> None:
+        self.started = self.started or time.monotonic()
         self.running[trial.id] = _Running(trial)
 
     def facts(self, trial: Trial, facts: dict[str, Any]) -> None: ...
@@ -74,7 +75,7 @@ class Display:
             self.console.print(f"[{self.ended}/{self.total}] {text}; {self._eta()}", markup=False, highlight=False)
 
     def _eta(self) -> str:
-        if not self.epochs_done:
+        if not self.epochs_done or self.started is None:
             return "starting"
         left = (time.monotonic() - self.started) / self.epochs_done * (self.epochs_left - self.epochs_done)
         return f"about {duration(left)} left"

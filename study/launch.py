@@ -4,7 +4,6 @@ import logging
 import os
 import shutil
 import signal
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from trainables.ray_adapter import Surroundings, TrialTrainable
 from trainables.trial import Trial
 
 LOST_WORKER_RETRIES = 3
+SESSIONS = Path("/tmp") / f"tautune-ray-{os.getuid()}"  # short: a socket's path has at most 107 bytes
 
 
 class Listener(Protocol):
@@ -67,7 +67,7 @@ def launch(
     address: str | None = None,
 ) -> None:
     """Run the trials; what became of them, the listeners know. Returns early, without error, when `stop` has a reason."""
-    with _ray(address), _interrupts(stop), tempfile.TemporaryDirectory(prefix="tautune-") as scratch:
+    with _ray(address), _interrupts(stop):
         gpus = resources.gpus
         if gpus is None:
             gpus = 1.0 if ray.cluster_resources().get("GPU", 0) else 0.0
@@ -79,7 +79,7 @@ def launch(
             tune_config=tune.TuneConfig(reuse_actors=True, trial_dirname_creator=lambda trial: trial.trial_id),
             run_config=tune.RunConfig(
                 name="launch",
-                storage_path=scratch,
+                storage_path=str(SESSIONS / f"session_tune_{os.getpid()}"),
                 callbacks=[_Reporter(listeners)],
                 stop=_Stopper(stop),
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # a trial keeps its own
@@ -138,21 +138,38 @@ class _Stopper(tune.Stopper):  # type: ignore[misc]  # ray is untyped
 
 @contextmanager
 def _ray(address: str | None) -> Iterator[None]:
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    ray.init(address=address or "local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    session = Path(ray._private.worker._global_node.get_session_dir_path())
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address is None:
+        _sweep_sessions()
+        options |= {"address": "local", "include_dashboard": False, "_temp_dir": str(SESSIONS)}
+    else:
+        options |= {"address": address}
+    ray.init(**options)
     try:
         yield
     finally:
         ray.shutdown()
-        if address is None:
+        _sweep_sessions()
+
+
+def _sweep_sessions() -> None:
+    """Remove what local sessions have left behind, unless their driver, whose number ends their name, is still there."""
+    for session in SESSIONS.glob("session_*_*"):
+        driver = int(session.name.rpartition("_")[2])
+        if driver == os.getpid() or not _is_alive(driver):
             shutil.rmtree(session, ignore_errors=True)
-            _remove_dangling(session.parent / "session_latest")
+    if not any(SESSIONS.glob("session_*_*")):
+        shutil.rmtree(SESSIONS, ignore_errors=True)
 
 
-def _remove_dangling(link: Path) -> None:
-    if link.is_symlink() and not link.exists():
-        link.unlink(missing_ok=True)
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 @contextmanager

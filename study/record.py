@@ -9,7 +9,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
 
 from analysis.home import Store
-from analysis.runs import Recorded, recorded
+from analysis.records import Recorded, recorded
 from trainables.trial import Trial
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -44,11 +44,20 @@ class _Entry:
 class Journal:
     """Call `begin`, `epochs`, `finish`, `fail`, `interrupt` from the driver as things happen; `close` waits for the last write.
 
-    `resumable` maps the ids of trials that were begun in an earlier launch to their runs.
+    `resumable` maps the ids of trials that were begun in an earlier launch to their runs. `once_finished` is called with a
+    trial when all about it is in the store.
     """
 
-    def __init__(self, where: Store, study: str, tags: Mapping[str, str], resumable: Mapping[str, str]):
+    def __init__(
+        self,
+        where: Store,
+        study: str,
+        tags: Mapping[str, str],
+        resumable: Mapping[str, str],
+        once_finished: Callable[[Trial], None],
+    ):
         self.where = where
+        self.once_finished = once_finished
         self.client = MlflowClient(tracking_uri=where.uri)
         self.study = study
         self.tags = dict(tags)
@@ -162,6 +171,8 @@ class Journal:
         entry.epochs, entry.summary, entry.tags, entry.artifacts, entry.begun = [], {}, {}, {}, False
         if entry.status is not None:
             self.client.set_terminated(entry.run_id, entry.status)
+            if entry.status == "FINISHED":
+                self.once_finished(entry.trial)
             entry.status = None
 
     def _begin_run(self, entry: _Entry) -> list[Param]:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas
 
 from analysis.home import home, store
-from analysis.runs import latest_plan, planned, runs
+from analysis.records import latest_plan, planned, runs
 from study.definition import Study, load
 from study.display import Display
 from study.launch import Listener, Resources, Stop, launch
@@ -92,8 +92,6 @@ def carry_out(study: Study, options: Options, watch: Watch | None = None) -> Out
             journal.interrupt(trial)
         outcome.reason = keeper.stop.reason
         journal.close("KILLED" if outcome.reason else "FAILED" if outcome.failures else "FINISHED")
-    for trial in outcome.finished:  # only now is everything about them in the store
-        checkpoints.delete(str(checkpoint_folder()), trial.id)
     return outcome
 
 
@@ -108,11 +106,16 @@ def _same(trials: Sequence[Trial], others: Sequence[Trial]) -> bool:
 def _journal(study: Study, recorded: pandas.DataFrame, before: Progress, options: Options) -> Journal:
     wanted = recorded[recorded["trial_id"].isin([trial.id for trial in before.to_run])]
     begun = wanted[wanted["status"].isin(["running", "interrupted"])]
-    journal = Journal(
-        store(options.tracking_uri), study.name, provenance(), dict(zip(begun["trial_id"], begun["run_id"], strict=True))
-    )
+    resumable = dict(zip(begun["trial_id"], begun["run_id"], strict=True))
+    journal = Journal(store(options.tracking_uri), study.name, provenance(), resumable, _delete_checkpoint)
     journal.discard(wanted[wanted["status"] == "failed"]["run_id"])
+    for trial in before.done:  # a launch that was killed may have left some
+        _delete_checkpoint(trial)
     return journal
+
+
+def _delete_checkpoint(trial: Trial) -> None:
+    checkpoints.delete(str(checkpoint_folder()), trial.id)
 
 
 @dataclass

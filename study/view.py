@@ -10,7 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from analysis.runs import planned
+from analysis.records import planned
 from search_spaces import SPACES
 from study.display import Display
 from study.planning import Progress

@@ -69,7 +69,7 @@ class Menu:
             checked = self.parameters(name).model_validate(parameters)
         except ValidationError as error:
             raise parameter_error(f"{self.kind} {name}", self.parameters(name), parameters, error) from None
-        config = {"name": name} | checked.model_dump(exclude_none=True)
+        config = {"name": name} | plain(checked.model_dump(exclude_none=True))
         if len(clash := sorted(self.exclusive & config.keys())) > 1:
             raise BadChoice(f"{self.kind} {name} takes {' or '.join(clash)}, not both", (clash[-1],))
         return Choice(self.kind, name, canonical_json(config), " ".join([name, *_label_parts(checked)]))
@@ -87,6 +87,8 @@ class Menu:
         if not isinstance(given, Mapping):
             raise BadChoice(f"{self.kind} takes a name or a mapping with `name`, but got {shown(given)}")
         parameters = dict(given)
+        if strange := [key for key in parameters if not isinstance(key, str)]:
+            raise BadChoice(f"{self.kind} has a parameter {strange[0]!r}, which is not a word", (strange[0],))
         name = parameters.pop("name", None)
         if not isinstance(name, str):
             raise BadChoice(f"{self.kind} needs a `name`: one of {', '.join(self.entries)}")
@@ -98,6 +100,13 @@ class Menu:
 
 def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def plain(value: Any) -> Any:
+    """Without negative zeros, which are equal to zero but spelt differently."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return value + 0.0 if isinstance(value, float) else value
 
 
 def unknown(complaint: str, name: object, known: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ import torch
 from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel
 from torch import Tensor
-from torch.nn.functional import logsigmoid, softplus
+from torch.nn.functional import logsigmoid
 
 from trainables.choices import STRICT, Choice, Menu
 from trainables.margins import expected_margin, margin_and_rivals
@@ -34,10 +34,10 @@ class Shape:
 
 def ce() -> Shape:
     """Cross entropy: -log p. The hardest samples weigh most."""
-    return Shape(value=lambda m: softplus(-m), weight=lambda m: sigmoid(-m), max_weight=1.0)
+    return Shape(value=lambda m: -logsigmoid(m), weight=lambda m: sigmoid(-m), max_weight=1.0)
 
 
-def mae(*, factor: Literal[1, 2] = 1) -> Shape:
+def mae(*, factor: Annotated[int, Ge(1), Le(2)] = 1) -> Shape:
     """Ghosh et al. 2017: factor * (1-p). Ou & Zhang use factor 1, Wang et al. print 2 and run 1 (T34)."""
     return Shape(
         value=lambda m: factor * sigmoid(-m),
@@ -55,7 +55,7 @@ def gce(*, q: Annotated[float, Gt(0), Le(1)]) -> Shape:
     )
 
 
-def imae(*, T: Annotated[float, Ge(0)]) -> Shape:  # noqa: N803 - the paper's name
+def imae(*, T: Annotated[float, Ge(0), Le(64)]) -> Shape:  # noqa: N803 - the paper's name
     """Wang et al. 2019: weight exp(T p (1-p)) / 2. The value is 0 at p = 1/2: the printed L(1) = 0 diverges (T31)."""
     coefficients = _imae_coefficients(T)
 

@@ -18,10 +18,13 @@ def margin_and_rivals(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     The label's score is masked rather than subtracted: exact however confident the network is.
     """
     index = labels.unsqueeze(1)
-    log_rivals = logits.scatter(1, index, -math.inf)
-    normaliser = torch.logsumexp(log_rivals, dim=1, keepdim=True)
-    margin = (logits.gather(1, index) - normaliser).squeeze(1)
-    return margin, torch.exp(log_rivals - normaliser)
+    rivals = logits.scatter(1, index, -math.inf)
+    strongest = rivals.amax(dim=1, keepdim=True)
+    shares = torch.exp(rivals - strongest)
+    total = shares.sum(dim=1, keepdim=True)
+    # The difference of two large scores first: adding the logarithm to either would round it away.
+    margin = (logits.gather(1, index) - strongest) - torch.log(total)
+    return margin.squeeze(1), shares / total
 
 
 def paper_k(num_classes: int) -> float:
@@ -36,7 +39,10 @@ def eq4(num_classes: int) -> float:
 
 def expected_margin(num_classes: int, how: str | float = "paper_k") -> float:
     """|E[Delta_y]| at initialisation, by name or as a number of one's own."""
-    return EXPECTED_MARGINS[how](num_classes) if isinstance(how, str) else how
+    found = EXPECTED_MARGINS[how](num_classes) if isinstance(how, str) else how
+    if found <= 0:
+        raise ValueError(f"expected_margin {how} is {found:.3f} for {num_classes} classes; give a positive number instead")
+    return found
 
 
 EXPECTED_MARGINS: dict[str, Callable[[int], float]] = {"paper_k": paper_k, "eq4": eq4}

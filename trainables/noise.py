@@ -36,6 +36,9 @@ def corrupt(true_labels: Labels, given: Mapping[str, Any] | str | Choice, num_cl
     A trial with seed r observes `corrupt(labels, noise, num_classes, seed=r)` of its whole training set in the set's own order.
     """
     choice = NOISES.choose(given)
+    true_labels = numpy.asarray(true_labels)
+    if len(true_labels) and not (true_labels.min() >= 0 and true_labels.max() < num_classes):
+        raise ValueError(f"labels must be in 0..{num_classes - 1}, but are in {true_labels.min()}..{true_labels.max()}")
     transition = transition_matrix(choice, num_classes)
     uniform = numpy_stream("noise", choice.canonical, seed).random(len(true_labels))
     observed = numpy.empty_like(true_labels)

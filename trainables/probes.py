@@ -19,35 +19,33 @@ class WeightProbe:
     """
 
     def __init__(self, device: torch.device):
-        self.sums = torch.zeros(3, dtype=torch.float64, device=device)  # lr * (weight, corrupted weight, corrupted samples)
-        self.rate_samples = 0.0  # sum of lr * samples
+        # Rows: weight, samples. Columns: clean, corrupted. All times the learning rate.
+        self.sums = torch.zeros(2, 2, dtype=torch.float64, device=device)
         self.samples = 0
 
     def observe(self, weight: Tensor, corrupted: Tensor, lr: float) -> None:
-        mask = corrupted.to(weight.dtype)
-        self.sums += lr * torch.stack([weight.sum(), weight @ mask, mask.sum()])
-        self.rate_samples += lr * len(weight)
+        groups = torch.stack([~corrupted, corrupted], dim=1).double()
+        self.sums += lr * torch.stack([weight.double() @ groups, groups.sum(0)])
         self.samples += len(weight)
 
     def metrics(self) -> dict[str, float]:
         """alpha is the lr-weighted mean weight; alpha_table2 the mean effective step that Ou & Zhang's Table 2 prints (T13)."""
-        weight, corrupted_weight, corrupted = self.sums.tolist()
-        clean = self.rate_samples - corrupted
+        (clean_weight, corrupted_weight), (clean, corrupted) = self.sums.tolist()
         found = {
-            "alpha": _ratio(weight, self.rate_samples),
-            "alpha_table2": _ratio(weight, self.samples),
-            "weight_clean": _ratio(weight - corrupted_weight, clean),
+            "alpha": _ratio(clean_weight + corrupted_weight, clean + corrupted),
+            "alpha_table2": _ratio(clean_weight + corrupted_weight, self.samples),
+            "weight_clean": _ratio(clean_weight, clean),
             "weight_corrupted": _ratio(corrupted_weight, corrupted),
         }
         found["weight_snr"] = _ratio(found["weight_clean"], found["weight_corrupted"])
         return {name: value for name, value in found.items() if value is not None}
 
     def state_dict(self) -> dict[str, Any]:
-        return {"sums": self.sums, "rate_samples": self.rate_samples, "samples": self.samples}
+        return {"sums": self.sums, "samples": self.samples}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.sums.copy_(state["sums"])
-        self.rate_samples, self.samples = state["rate_samples"], state["samples"]
+        self.samples = state["samples"]
 
 
 def _ratio(numerator: float | None, denominator: float | None) -> float | None:

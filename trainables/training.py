@@ -133,7 +133,7 @@ class Training:
             "optimizer": self.optimizer.state_dict(),
             "order": self.order.get_state(),
             "weights": self.weights.state_dict(),
-            "best_test_accuracy": self.best_test_accuracy,
+            "test_accuracy": (self.best_test_accuracy, self.final_test_accuracy),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -142,7 +142,7 @@ class Training:
         self.optimizer.load_state_dict(state["optimizer"])
         self.order.set_state(state["order"])
         self.weights.load_state_dict(state["weights"])
-        self.best_test_accuracy = state["best_test_accuracy"]  # the final one is measured after the last epoch
+        self.best_test_accuracy, self.final_test_accuracy = state["test_accuracy"]
 
     def _look_at_training_set(self) -> probes.Predictions:
         return self._look_at(self.images[self.train], self.observed[self.train])

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from annotated_types import Ge, Lt
 from pydantic import BaseModel, ValidationError
 
-from trainables.choices import STRICT, BadChoice, Choice, Menu, canonical_json, parameter_error
+from trainables.choices import STRICT, BadChoice, Choice, Menu, canonical_json, field_rule, plain, shown, unknown
 from trainables.datasets import DATASETS
 from trainables.losses import LOSSES
 from trainables.models import MODELS
@@ -94,11 +94,12 @@ def check(axis: str, value: Any) -> Any:
     """One value of one axis, typed and canonical, or BadChoice."""
     if axis in MENUS:
         return MENUS[axis].choose(value)
+    if axis not in AXES:
+        raise BadChoice(unknown("a trial has no axis", axis, AXES))
     try:
-        return getattr(Settings.model_validate({"epochs": 1, axis: value}), axis)
-    except ValidationError as error:
-        sentence = parameter_error("", Settings, {axis: value}, error)
-        raise BadChoice(str(sentence)) from None
+        return plain(getattr(Settings.model_validate({"epochs": 1, axis: value}), axis))
+    except ValidationError:
+        raise BadChoice(f"{axis} takes {field_rule(Settings.model_fields[axis])}, but got {shown(value)}") from None
 
 
 def _json(value: Any) -> str:

@@ -127,9 +127,13 @@ def _identity(trial: Trial) -> dict[str, Any]:
 
 def _artifact(where: Store, run_id: str, path: str) -> Any:
     from mlflow.artifacts import download_artifacts
+    from mlflow.exceptions import MlflowException
 
     with tempfile.TemporaryDirectory() as folder:
-        local = download_artifacts(run_id=run_id, artifact_path=path, dst_path=folder, tracking_uri=where.uri)
+        try:
+            local = download_artifacts(run_id=run_id, artifact_path=path, dst_path=folder, tracking_uri=where.uri)
+        except (MlflowException, OSError) as error:
+            raise LookupError(f"run {run_id} has no artifact {path}: {error}") from error
         return json.loads(Path(local).read_text())
 
 
