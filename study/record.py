@@ -4,6 +4,7 @@ Events of a trial are gathered and written together, an epoch always whole in on
 later launch finds each epoch's metrics either there or not, and goes on in the same run: a trial is recorded exactly once.
 """
 
+import contextlib
 import logging
 import os
 import queue
@@ -44,8 +45,8 @@ class _Entry:
 class Journal:
     """Call `begin`, `epochs`, `finish`, `fail`, `interrupt` from the driver as things happen; `close` waits for the last write.
 
-    `resumable` maps the ids of trials that were begun in an earlier launch to their runs. `once_finished` is called with a
-    trial when all about it is in the store.
+    `resumable` maps the ids of trials that were begun in an earlier launch to their runs, `replaceable` those that failed: their
+    runs go to MLflow's bin once they begin anew. `once_finished` is called with a trial when all about it is in the store.
     """
 
     def __init__(
@@ -54,16 +55,19 @@ class Journal:
         study: str,
         tags: Mapping[str, str],
         resumable: Mapping[str, str],
+        replaceable: Mapping[str, str],
         once_finished: Callable[[Trial], None],
     ):
         self.where = where
         self.once_finished = once_finished
+        _create_database(where)
         self.client = MlflowClient(tracking_uri=where.uri)
         self.study = study
         self.tags = dict(tags)
         self.experiment_id = _experiment(self.client, where, study)
         self.entries: dict[str, _Entry] = {}
         self.resumable = dict(resumable)
+        self.replaceable = dict(replaceable)
         self.events: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
         self.error: Exception | None = None
         self.launch_id = ""
@@ -86,6 +90,8 @@ class Journal:
 
     def facts(self, trial: Trial, facts: Mapping[str, Any]) -> None:
         tags = {key: facts[key] for key in ("observed_labels_sha256", "hardware")}
+        if facts["resumed_from_epoch"]:
+            tags["resumed_from_epoch"] = str(facts["resumed_from_epoch"])
         artifacts = {"initial_margins.json": facts["initial_margins"]}
         self._put(trial, tags=tags, artifacts=artifacts, summary={"realised_noise_rate": facts["realised_noise_rate"]})
 
@@ -103,11 +109,6 @@ class Journal:
         self.thread.join()
         self._raise_error()
         self.client.set_terminated(self.launch_id, status)
-
-    def discard(self, run_ids: Iterable[str]) -> None:
-        """Move runs to MLflow's bin, to be made again."""
-        for run_id in run_ids:
-            self.client.delete_run(run_id)
 
     def _put(self, trial: Trial, **news: Any) -> None:
         self._raise_error()
@@ -178,6 +179,8 @@ class Journal:
     def _begin_run(self, entry: _Entry) -> list[Param]:
         trial = entry.trial
         parent = {"mlflow.parentRunId": self.launch_id}
+        if trial.id in self.replaceable:
+            self.client.delete_run(self.replaceable.pop(trial.id))
         if entry.run_id is None:
             identity = {"study": self.study, "trial_id": trial.id, "cell": trial.cell, "seed": str(trial.seed)}
             tags = {**self.tags, **identity, **parent, "config": trial.canonical()}
@@ -227,6 +230,18 @@ def _batches(groups: Iterable[list[Metric]]) -> list[list[Metric]]:
             batches.append([])
         batches[-1] += group
     return batches
+
+
+def _create_database(where: Store) -> None:
+    """Make the embedded store aside and put it in place whole: whoever opens a store in the making fails in its migration."""
+    if where.exists or where.database is None:
+        return
+    where.database.parent.mkdir(parents=True, exist_ok=True)
+    draft = where.database.with_name(f"{where.database.name}.{os.getpid()}.draft")
+    MlflowClient(tracking_uri=f"sqlite:///{draft}").search_experiments()
+    with contextlib.suppress(FileExistsError):  # another launch was first
+        os.link(draft, where.database)
+    draft.unlink()
 
 
 def _experiment(client: MlflowClient, where: Store, study: str) -> str:

@@ -105,10 +105,11 @@ def _same(trials: Sequence[Trial], others: Sequence[Trial]) -> bool:
 
 def _journal(study: Study, recorded: pandas.DataFrame, before: Progress, options: Options) -> Journal:
     wanted = recorded[recorded["trial_id"].isin([trial.id for trial in before.to_run])]
-    begun = wanted[wanted["status"].isin(["running", "interrupted"])]
-    resumable = dict(zip(begun["trial_id"], begun["run_id"], strict=True))
-    journal = Journal(store(options.tracking_uri), study.name, provenance(), resumable, _delete_checkpoint)
-    journal.discard(wanted[wanted["status"] == "failed"]["run_id"])
+    failed = wanted["status"] == "failed"
+    resumable, replaceable = (
+        dict(zip(part["trial_id"], part["run_id"], strict=True)) for part in (wanted[~failed], wanted[failed])
+    )
+    journal = Journal(store(options.tracking_uri), study.name, provenance(), resumable, replaceable, _delete_checkpoint)
     for trial in before.done:  # a launch that was killed may have left some
         _delete_checkpoint(trial)
     return journal

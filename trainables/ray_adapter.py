@@ -67,7 +67,11 @@ class TrialTrainable(Trainable):  # type: ignore[misc]  # ray is untyped
         result: dict[str, Any] = {}
         if self.training is None:
             self.training = self._resumed()
-            result["facts"] = self.training.facts() | {"hardware": describe_device(self.device)}
+            result["facts"] = {
+                **self.training.facts(),
+                "hardware": describe_device(self.device),
+                "resumed_from_epoch": self.training.epochs_done,
+            }
         training = self.training
         metrics = training.epoch()
         self.history.append({"epoch": training.epochs_done, "timestamp": time.time(), **metrics})
