@@ -5,6 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
+class StoreFailed(RuntimeError):
+    """The store cannot be read or written. What it holds is whole, and a later launch goes on from there."""
+
+
+class NothingRecorded(LookupError):
+    """The store has no such study yet."""
+
+
 def home() -> Path:
     return Path(os.environ.get("TAUTUNE_HOME", ".tautune")).resolve()
 

@@ -4,25 +4,27 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas
 
-from analysis.home import Store, store
+from analysis.home import Store, StoreFailed, store
 from trainables.trial import MENUS, Trial
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
 SUMMARIES = {"test_accuracy_best", "test_accuracy_final", "realised_noise_rate"}  # written once a run, at step 0
+LAUNCHES, TRIALS = "tags.kind = 'launch'", "tags.kind = 'trial'"  # as the writer tags them
 STATUS = {"FINISHED": "finished", "FAILED": "failed", "RUNNING": "running", "KILLED": "interrupted", "SCHEDULED": "running"}
 
 
 def runs(study: str, tracking_uri: str | None = None) -> pandas.DataFrame:
     """One row a recorded trial: status, trial_id, cell, seed, a column an axis, the last value of each metric, and its tags."""
     where = store(tracking_uri)
-    rows = [_row(run) for run in _search(where, study) if "trial_id" in run.data.tags]
+    rows = [_row(run) for run in _search(where, study, TRIALS)]
     return pandas.DataFrame(rows) if rows else pandas.DataFrame(columns=["run_id", "status", "trial_id", "cell", "seed"])
 
 
@@ -41,16 +43,20 @@ def planned(study: str, tracking_uri: str | None = None) -> pandas.DataFrame:
 def latest_plan(study: str, tracking_uri: str | None = None) -> list[Trial]:
     """What the latest launch set out to run, as it recorded it."""
     where = store(tracking_uri)
-    launches = [run for run in _search(where, study) if "trial_id" not in run.data.tags]
-    if not launches:
-        return []
-    latest = max(launches, key=lambda run: run.info.start_time)
-    return [Trial.from_config(config) for config in _artifact(where, latest.info.run_id, "plan.json")]
+    for launch in _launches(where, study):
+        with suppress(LookupError):  # it was killed before it could say
+            return [Trial.from_config(config) for config in _artifact(where, launch.info.run_id, "plan.json")]
+    return []
 
 
 def latest_launch_tags(study: str, tracking_uri: str | None = None) -> dict[str, str]:
-    launches = [run for run in _search(store(tracking_uri), study) if "trial_id" not in run.data.tags]
-    return dict(max(launches, key=lambda run: run.info.start_time).data.tags) if launches else {}
+    launches = _launches(store(tracking_uri), study)
+    return dict(launches[0].data.tags) if launches else {}
+
+
+def _launches(where: Store, study: str) -> list[Any]:
+    """Latest first."""
+    return sorted(_search(where, study, LAUNCHES), key=lambda run: run.info.start_time, reverse=True)
 
 
 def histories(frame: pandas.DataFrame, metrics: Iterable[str], tracking_uri: str | None = None) -> pandas.DataFrame:
@@ -76,7 +82,8 @@ def studies(tracking_uri: str | None = None) -> list[str]:
     where = store(tracking_uri)
     if not where.exists:
         return []
-    return sorted(experiment.name for experiment in _client(where).search_experiments() if experiment.name != "Default")
+    with _readable():
+        return sorted(experiment.name for experiment in _client(where).search_experiments() if experiment.name != "Default")
 
 
 @dataclass(frozen=True)
@@ -93,14 +100,16 @@ def recorded(run_id: str, tracking_uri: str | None = None) -> Recorded:
     return Recorded(epochs, set(client.get_run(run_id).data.metrics) & SUMMARIES)
 
 
-def _search(where: Store, study: str) -> Iterator[Any]:
+def _search(where: Store, study: str, wanted: str) -> Iterator[Any]:
     if not where.exists:
         return
-    client = _client(where)
-    experiment = client.get_experiment_by_name(study)
+    with _readable():
+        client = _client(where)
+        experiment = client.get_experiment_by_name(study)
     token: str | None = ""
     while experiment and token is not None:
-        page = client.search_runs([experiment.experiment_id], max_results=5000, page_token=token or None)
+        with _readable():
+            page = client.search_runs([experiment.experiment_id], wanted, max_results=5000, page_token=token or None)
         yield from page
         token = page.token or None
 
@@ -135,6 +144,18 @@ def _artifact(where: Store, run_id: str, path: str) -> Any:
         except (MlflowException, OSError) as error:
             raise LookupError(f"run {run_id} has no artifact {path}: {error}") from error
         return json.loads(Path(local).read_text())
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """One sentence for a person whose store is away or damaged."""
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (MlflowException, SQLAlchemyError) as error:
+        raise StoreFailed(f"the MLflow store cannot be read: {str(error).splitlines()[0]}") from error
 
 
 def _client(where: Store) -> Any:

@@ -17,7 +17,7 @@ import torch
 import vl_convert
 
 from analysis import figures
-from analysis.home import home, store
+from analysis.home import NothingRecorded, home
 from analysis.records import histories, initial_margins, latest_launch_tags, latest_plan, planned, studies
 from analysis.tables import METRICS, SETTING, STATUSES, best, cells, entry, row_axes, row_label, table, write_tables
 from trainables.losses import build_loss
@@ -29,9 +29,7 @@ def write_report(study: str, tracking_uri: str | None = None, folder: Path | Non
     trials = latest_plan(study, tracking_uri)
     if not trials:
         known = ", ".join(studies(tracking_uri)) or "none"
-        raise LookupError(
-            f"no launch of a study called {study!r} is recorded in {store(tracking_uri).uri}; recorded studies: {known}"
-        )
+        raise NothingRecorded(f"no launch of a study called {study!r} is recorded; recorded studies: {known}")
     frame = planned(study, tracking_uri)
     finished = frame[frame["status"] == "finished"]
     margins = margin_heights(_histograms(finished, tracking_uri))

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from analysis.home import NothingRecorded, StoreFailed
 from study.document import BadStudy
 
 app = typer.Typer(
@@ -35,12 +36,9 @@ Gpus = Annotated[float | None, typer.Option(min=0, help="GPUs of a trial; 0.25 p
 def main() -> None:
     try:
         app()
-    except BadStudy as error:
-        err.print(str(error), markup=False, highlight=False)
-        sys.exit(2)
-    except LookupError as error:
-        err.print(str(error.args[0] if error.args else error), markup=False, highlight=False)
-        sys.exit(2)
+    except (BadStudy, NothingRecorded, StoreFailed) as error:
+        err.print(str(error.args[0]), markup=False, highlight=False)
+        sys.exit(1 if isinstance(error, StoreFailed) else 2)
 
 
 @app.command("list")

@@ -17,11 +17,12 @@ from typing import Any
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
 
-from analysis.home import Store
-from analysis.records import Recorded, recorded
+from analysis.home import Store, StoreFailed
+from analysis.records import LAUNCHES, Recorded, recorded
 from trainables.trial import Trial
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 logging.getLogger("mlflow").setLevel(logging.WARNING)
 GATHER_SECONDS = 0.25
 BATCH_LIMIT = 900  # MLflow takes 1,000 entries a request
@@ -45,8 +46,9 @@ class _Entry:
 class Journal:
     """Call `begin`, `epochs`, `finish`, `fail`, `interrupt` from the driver as things happen; `close` waits for the last write.
 
-    `resumable` maps the ids of trials that were begun in an earlier launch to their runs, `replaceable` those that failed: their
-    runs go to MLflow's bin once they begin anew. `once_finished` is called with a trial when all about it is in the store.
+    `resumable` maps the ids of trials that were begun in an earlier launch to their runs; `replaceable` the ids of trials that
+    failed and are to begin anew, when their old runs go to MLflow's bin. `once_finished` is called with a trial when all about
+    it is in the store.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class Journal:
     def open(self, plan: Sequence[Trial], about: str) -> None:
         """Start the launch's own run, with what it sets out to do."""
         self._end_stale_launches()
-        tags = {**self.tags, "study": self.study, "about": about, "mlflow.note.content": about}
+        tags = {**self.tags, "kind": "launch", "study": self.study, "about": about, "mlflow.note.content": about}
         run = self.client.create_run(self.experiment_id, tags=tags, run_name=f"launch of {len(plan)} trials")
         self.launch_id = run.info.run_id
         self.client.log_dict(self.launch_id, [trial.config for trial in plan], "plan.json")
@@ -116,7 +118,7 @@ class Journal:
 
     def _raise_error(self) -> None:
         if self.error is not None:
-            raise RuntimeError(f"MLflow cannot be written: {self.error}") from self.error
+            raise StoreFailed(f"the MLflow store cannot be written: {str(self.error).splitlines()[0]}") from self.error
 
     def _write_all(self) -> None:
         open_for_more = True
@@ -182,8 +184,8 @@ class Journal:
         if trial.id in self.replaceable:
             self.client.delete_run(self.replaceable.pop(trial.id))
         if entry.run_id is None:
-            identity = {"study": self.study, "trial_id": trial.id, "cell": trial.cell, "seed": str(trial.seed)}
-            tags = {**self.tags, **identity, **parent, "config": trial.canonical()}
+            identity = {"trial_id": trial.id, "cell": trial.cell, "seed": str(trial.seed), "config": trial.canonical()}
+            tags = {**self.tags, "kind": "trial", "study": self.study, **identity, **parent}
             entry.run_id = self.client.create_run(self.experiment_id, tags=tags, run_name=trial.label).info.run_id
         else:
             self.client.update_run(entry.run_id, status="RUNNING")
@@ -192,9 +194,8 @@ class Journal:
 
     def _end_stale_launches(self) -> None:
         """A launch that was killed could not say so."""
-        for run in self.client.search_runs([self.experiment_id], "attributes.status = 'RUNNING'"):
-            if "trial_id" not in run.data.tags:
-                self.client.set_terminated(run.info.run_id, "KILLED")
+        for run in self.client.search_runs([self.experiment_id], f"attributes.status = 'RUNNING' and {LAUNCHES}"):
+            self.client.set_terminated(run.info.run_id, "KILLED")
 
 
 def flattened(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -110,9 +110,9 @@ NOT_A_STUDY = {
 }
 
 
-@pytest.mark.parametrize("content", NOT_A_STUDY)
-def test_what_is_no_study_at_all_is_refused(refusal, content):
-    assert refusal(content).startswith(NOT_A_STUDY[content])
+@pytest.mark.parametrize(("content", "sentence"), NOT_A_STUDY.items(), ids=NOT_A_STUDY.values())
+def test_what_is_no_study_at_all_is_refused(refusal, content, sentence):
+    assert refusal(content).startswith(sentence)
 
 
 BROKEN_YAML = {
@@ -132,9 +132,9 @@ BROKEN_YAML = {
 }
 
 
-@pytest.mark.parametrize("content", BROKEN_YAML)
-def test_broken_yaml_is_refused_with_its_line(refusal, content):
-    line, words = BROKEN_YAML[content]
+@pytest.mark.parametrize(("content", "found"), BROKEN_YAML.items(), ids=lambda value: ascii(value)[-40:])
+def test_broken_yaml_is_refused_with_its_line(refusal, content, found):
+    line, words = found
     sentence = refusal(content)
     assert words in sentence
     assert sentence.startswith(f"bad.yaml:{line}: ")
@@ -145,17 +145,17 @@ EXPLOSIVE = {
     GOOD + "about:\n" + "".join(f"  {line}\n" for line in BOMB.splitlines()): 8,
     with_loss("&a [*a]"): 4,
     with_loss("&a {name: *a}"): 4,
-    with_loss("&a\n  - ce\n  - [mae, *a]"): 4,
+    with_loss("&a\n  - ce\n  - [mae, *a]"): 6,
     with_loss("[" * 40 + "]" * 40): 4,
     with_loss("{a: " * 40 + "1" + "}" * 40): 4,
 }
 
 
-@pytest.mark.parametrize("content", EXPLOSIVE)
-def test_what_expands_without_end_is_refused(refusal, content):
+@pytest.mark.parametrize(("content", "line"), EXPLOSIVE.items(), ids=range(len(EXPLOSIVE)))
+def test_what_expands_without_end_is_refused(refusal, content, line):
     sentence = refusal(content)
     assert "is nested too deeply, or expands to too many values" in sentence
-    assert int(sentence.split(":")[1]) >= EXPLOSIVE[content]
+    assert sentence.startswith(f"bad.yaml:{line}: ")
 
 
 @pytest.mark.parametrize("depth", [1_000, 100_000])
@@ -189,14 +189,12 @@ def test_a_value_that_does_not_fit_its_tag_is_refused(refusal, tagged):
 
 
 def test_a_merge_key_is_obeyed_or_refused_by_its_name(written):
-    merging = GOOD + "noise: &n {name: symmetric, rate: 0.1}\ncases:\n  - noise:\n      <<: *n\n      rate: 0.2\n"
+    merging = written(GOOD + "noise: &n {name: symmetric, rate: 0.1}\ncases:\n  - noise:\n      <<: *n\n      rate: 0.2\n")
     try:
-        grids = load(written(merging)).grids
+        outcome = load(merging).grids[1]["noise"][0].canonical
     except BadStudy as error:
-        assert str(error).startswith(("bad.yaml:9: ", "bad.yaml:10: "))
-        assert "<<" in str(error)
-    else:
-        assert grids[1]["noise"][0].config == {"name": "symmetric", "rate": 0.2}
+        outcome = str(error)
+    assert outcome == '{"name":"symmetric","rate":0.2}' or (outcome.startswith("bad.yaml:10: ") and "<<" in outcome)
 
 
 LINES = {
@@ -229,9 +227,9 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("content", LINES)
-def test_a_bad_value_is_refused_with_the_line_it_stands_on(refusal, content):
-    assert refusal(content).startswith(LINES[content])
+@pytest.mark.parametrize(("content", "sentence"), LINES.items(), ids=LINES.values())
+def test_a_bad_value_is_refused_with_the_line_it_stands_on(refusal, content, sentence):
+    assert refusal(content).startswith(sentence)
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
