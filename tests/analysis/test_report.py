@@ -197,6 +197,6 @@ def test_curves_of_many_epochs_are_thinned_and_keep_the_last():
 def test_a_study_that_was_never_launched_is_an_error_and_leaves_no_trace(tmp_path, monkeypatch):
     monkeypatch.setenv("TAUTUNE_HOME", str(tmp_path))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    with pytest.raises(LookupError, match="no launch of a study called 'nowhere' is recorded in sqlite"):
+    with pytest.raises(LookupError, match="no launch of a study called 'nowhere' is recorded; recorded studies: none"):
         write_report("nowhere")
     assert list(tmp_path.iterdir()) == []
