@@ -1,5 +1,6 @@
 """Figures as vega-lite charts, pure functions of data frames. A loss has one colour in all, by its place in the study."""
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -164,9 +165,16 @@ def by_epoch(history: pandas.DataFrame) -> pandas.DataFrame:
     return grouped.agg(mean="mean", low="min", high="max").round(2).reset_index()
 
 
+def _epoch_ticks(curves: pandas.DataFrame) -> list[int]:
+    """At most six whole epochs: left to itself, the axis of two epochs has a tick at 1.5."""
+    last = int(curves["epoch"].max())
+    step = next(step for size in itertools.count() for step in (10**size, 2 * 10**size, 5 * 10**size) if last <= 5 * step)
+    return [*range(step, last + 1, step)] if step > 1 else list(range(1, last + 1))
+
+
 def _curves_panel(curves: pandas.DataFrame, title: str, look: Mapping[str, Look]) -> Any:
     x = altair.X(
-        "epoch:Q", title="Epoch", axis=altair.Axis(tickMinStep=1, tickCount=5, format="d"), scale=altair.Scale(zero=False)
+        "epoch:Q", title="Epoch", axis=altair.Axis(values=_epoch_ticks(curves), format="d"), scale=altair.Scale(zero=False)
     )
     y = {"title": title, "scale": altair.Scale(domain=[0, 100]), "axis": altair.Axis(values=TICKS, labelOverlap=False)}
     base = _chart(curves).encode(

@@ -77,13 +77,14 @@ def initial_margins(run_id: str, tracking_uri: str | None = None) -> dict[str, A
     return _artifact(store(tracking_uri), run_id, "initial_margins.json")
 
 
-def studies(tracking_uri: str | None = None) -> list[str]:
-    """The names of all studies in the store."""
+def studies(tracking_uri: str | None = None) -> dict[str, str]:
+    """The names of all studies in the store, with the numbers of their MLflow experiments."""
     where = store(tracking_uri)
     if not where.exists:
-        return []
+        return {}
     with _readable():
-        return sorted(experiment.name for experiment in _client(where).search_experiments() if experiment.name != "Default")
+        found = {experiment.name: experiment.experiment_id for experiment in _client(where).search_experiments()}
+    return {name: found[name] for name in sorted(found) if name != "Default"}
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def ui(
     """
     from study.mlflow_ui import serve
 
-    serve(port, browser and sys.stdout.isatty(), out)
+    raise typer.Exit(serve(port, browser and sys.stdout.isatty(), out))
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """What is needed to make a run again: the commit, whether the tree was clean, the versions."""
 
+import json
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
@@ -13,7 +14,7 @@ def provenance() -> dict[str, str]:
     return {
         "git_commit": _git("rev-parse", "HEAD") or "unknown",
         "git_dirty": "unknown" if status is None else str(bool(status)).lower(),
-        "versions": ", ".join([f"python {platform.python_version()}", *map(_version, PACKAGES)]),
+        "versions": json.dumps({"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}),
     }
 
 
@@ -29,6 +30,6 @@ def _git(*arguments: str) -> str | None:
 
 def _version(package: str) -> str:
     try:
-        return f"{package} {version(package)}"
+        return version(package)
     except PackageNotFoundError:
-        return f"{package} unknown"
+        return "unknown"

@@ -35,12 +35,13 @@ class _Entry:
     trial: Trial
     run_id: str | None = None
     recorded: Recorded = field(default_factory=Recorded)
-    begun: bool = False
+    began: float | None = None  # seconds since 1970, until it is written
     epochs: list[Mapping[str, float]] = field(default_factory=list)
     summary: dict[str, float] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     artifacts: dict[str, Any] = field(default_factory=dict)
     status: str | None = None
+    ended: float = 0.0
 
 
 class Journal:
@@ -85,7 +86,7 @@ class Journal:
         self.thread.start()
 
     def begin(self, trial: Trial) -> None:
-        self._put(trial, begun=True)
+        self._put(trial, began=time.time())
 
     def epochs(self, trial: Trial, rows: Iterable[Mapping[str, float]]) -> None:
         self._put(trial, epochs=list(rows))
@@ -98,13 +99,14 @@ class Journal:
         self._put(trial, tags=tags, artifacts=artifacts, summary={"realised_noise_rate": facts["realised_noise_rate"]})
 
     def finish(self, trial: Trial, summary: Mapping[str, float]) -> None:
-        self._put(trial, summary=dict(summary), status="FINISHED")
+        self._put(trial, summary=dict(summary), status="FINISHED", ended=time.time())
 
     def fail(self, trial: Trial, cause: str, traceback: str) -> None:
-        self._put(trial, begun=True, tags={"failure": cause}, artifacts={"traceback.txt": traceback}, status="FAILED")
+        news: dict[str, Any] = {"tags": {"failure": cause}, "artifacts": {"traceback.txt": traceback}}
+        self._put(trial, **news, status="FAILED", ended=time.time())
 
     def interrupt(self, trial: Trial) -> None:
-        self._put(trial, status="KILLED")
+        self._put(trial, status="KILLED", ended=time.time())
 
     def close(self, status: str) -> None:
         self.events.put(None)
@@ -159,7 +161,9 @@ class Journal:
                 setattr(entry, key, value)
 
     def _write(self, entry: _Entry) -> None:
-        params = self._begin_run(entry) if entry.begun else []
+        if entry.run_id is None and entry.began is None:
+            entry.began = entry.ended  # its worker died before it could begin
+        params = self._begin_run(entry, entry.began) if entry.began is not None else []
         assert entry.run_id is not None
         metrics = _metrics(entry)
         tags = [RunTag(key, value) for key, value in entry.tags.items()]
@@ -171,14 +175,14 @@ class Journal:
             write(entry.run_id, content, path)
         entry.recorded.epochs.update(int(row["epoch"]) for row in entry.epochs)
         entry.recorded.summaries.update(entry.summary)
-        entry.epochs, entry.summary, entry.tags, entry.artifacts, entry.begun = [], {}, {}, {}, False
+        entry.epochs, entry.summary, entry.tags, entry.artifacts, entry.began = [], {}, {}, {}, None
         if entry.status is not None:
-            self.client.set_terminated(entry.run_id, entry.status)
+            self.client.set_terminated(entry.run_id, entry.status, end_time=_milliseconds(entry.ended))
             if entry.status == "FINISHED":
                 self.once_finished(entry.trial)
             entry.status = None
 
-    def _begin_run(self, entry: _Entry) -> list[Param]:
+    def _begin_run(self, entry: _Entry, began: float) -> list[Param]:
         trial = entry.trial
         parent = {"mlflow.parentRunId": self.launch_id}
         if trial.id in self.replaceable:
@@ -186,7 +190,8 @@ class Journal:
         if entry.run_id is None:
             identity = {"trial_id": trial.id, "cell": trial.cell, "seed": str(trial.seed), "config": trial.canonical()}
             tags = {**self.tags, "kind": "trial", "study": self.study, **identity, **parent}
-            entry.run_id = self.client.create_run(self.experiment_id, tags=tags, run_name=trial.label).info.run_id
+            run = self.client.create_run(self.experiment_id, _milliseconds(began), tags, run_name=trial.label)
+            entry.run_id = run.info.run_id
         else:
             self.client.update_run(entry.run_id, status="RUNNING")
             entry.tags |= parent
@@ -211,17 +216,21 @@ def _metrics(entry: _Entry) -> list[list[Metric]]:
     fresh = [row for row in entry.epochs if int(row["epoch"]) not in entry.recorded.epochs]
     groups = [
         [
-            Metric(name, value, int(row["timestamp"] * 1000), int(row["epoch"]))
+            Metric(name, value, _milliseconds(row["timestamp"]), int(row["epoch"]))
             for name, value in row.items()
             if name not in ("epoch", "timestamp")
         ]
         for row in fresh
     ]
-    now = int(time.time() * 1000)
+    now = _milliseconds(time.time())
     groups.append(
         [Metric(name, value, now, 0) for name, value in entry.summary.items() if name not in entry.recorded.summaries]
     )
     return [group for group in groups if group]
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(seconds * 1000)
 
 
 def _batches(groups: Iterable[list[Metric]]) -> list[list[Metric]]:

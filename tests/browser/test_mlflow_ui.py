@@ -146,15 +146,12 @@ def test_a_taken_port_is_one_sentence_that_names_another(ui: Ui, kept: Kept) -> 
     assert done.stderr == f"port {ui.port} is taken: tautune ui --port {ui.port + 1}\n"
 
 
-TERMINATED = pytest.mark.xfail(strict=True, reason="SIGTERM ends tautune alone; mlflow and uvicorn stay on the port")
-
-
 @pytest.mark.parametrize(
     ("send", "number"),
     [
         pytest.param(os.kill, signal.SIGINT, id="sigint_to_the_command_alone"),
         pytest.param(os.killpg, signal.SIGINT, id="ctrl_c_which_reaches_its_whole_group"),
-        pytest.param(os.kill, signal.SIGTERM, id="sigterm", marks=TERMINATED),
+        pytest.param(os.kill, signal.SIGTERM, id="sigterm"),
     ],
 )
 def test_a_signal_ends_it_and_leaves_no_process_and_no_port(send, number: signal.Signals, kept: Kept) -> None:

@@ -95,10 +95,7 @@ def test_no_text_of_a_figure_is_cut_off(opened: Opened, figure: str) -> None:
     assert opened.page.locator(f"#{figure} svg.marks").evaluate(TEXTS_OUTSIDE) == []
 
 
-TWO_EPOCHS = pytest.mark.xfail(strict=True, reason="the axis of two epochs says 1, 2, 2: it has a tick at 1.5")
-
-
-@pytest.mark.parametrize("figure", ["robustness", pytest.param("learning_curves", marks=TWO_EPOCHS), "weight_functions"])
+@pytest.mark.parametrize("figure", ["robustness", "learning_curves", "weight_functions"])
 def test_no_axis_has_the_same_label_twice(opened: Opened, figure: str) -> None:
     axes = opened.page.locator(f"#{figure}").evaluate(LABELS_OF_AXES)
     assert axes
