@@ -79,9 +79,7 @@ def _announce(url: str, recorded: Mapping[str, str], open_browser: bool, console
 def _end(server: "subprocess.Popen[bytes]") -> None:
     with suppress(ProcessLookupError):
         os.killpg(server.pid, signal.SIGTERM)
-    try:
+    with suppress(subprocess.TimeoutExpired):
         server.wait(10)
-    except subprocess.TimeoutExpired:
-        pass
     with suppress(ProcessLookupError):  # its workers, should they outlive it
         os.killpg(server.pid, signal.SIGKILL)
