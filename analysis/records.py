@@ -12,11 +12,12 @@ from typing import Any
 import pandas
 
 from analysis.home import Store, StoreFailed, store
-from trainables.trial import MENUS, Trial
+from trainables.trial import AXES, MENUS, Trial
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
 SUMMARIES = {"test_accuracy_best", "test_accuracy_final", "realised_noise_rate"}  # written once a run, at step 0
+COLUMNS = ["run_id", "status", "trial_id", "cell", *AXES, "seconds", "failure", "git_commit"]  # then the metrics
 LAUNCHES, TRIALS = "tags.kind = 'launch'", "tags.kind = 'trial'"  # as the writer tags them
 STATUS = {"FINISHED": "finished", "FAILED": "failed", "RUNNING": "running", "KILLED": "interrupted", "SCHEDULED": "running"}
 
@@ -25,7 +26,7 @@ def runs(study: str, tracking_uri: str | None = None) -> pandas.DataFrame:
     """One row a recorded trial: status, trial_id, cell, seed, a column an axis, the last value of each metric, and its tags."""
     where = store(tracking_uri)
     rows = [_row(run) for run in _search(where, study, TRIALS)]
-    return pandas.DataFrame(rows) if rows else pandas.DataFrame(columns=["run_id", "status", "trial_id", "cell", "seed"])
+    return pandas.DataFrame(rows) if rows else pandas.DataFrame(columns=COLUMNS)
 
 
 def planned(study: str, tracking_uri: str | None = None) -> pandas.DataFrame:

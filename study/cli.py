@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from analysis.home import NothingRecorded, StoreFailed
 from study.document import BadStudy
@@ -36,9 +37,15 @@ Gpus = Annotated[float | None, typer.Option(min=0, help="GPUs of a trial; 0.25 p
 def main() -> None:
     try:
         app()
-    except (BadStudy, NothingRecorded, StoreFailed) as error:
-        err.print(str(error.args[0]), markup=False, highlight=False)
-        sys.exit(1 if isinstance(error, StoreFailed) else 2)
+    except (BadStudy, NothingRecorded) as error:
+        sys.exit(_said(error, 2))
+    except (StoreFailed, ConnectionError) as error:
+        sys.exit(_said(error, 1))
+
+
+def _said(error: Exception, code: int) -> int:
+    err.print(" ".join(str(error.args[0]).split("\n")), markup=False, highlight=False)
+    return code
 
 
 @app.command("list")
@@ -54,7 +61,7 @@ def list_studies() -> None:
     table = Table("study", "trials", "about", box=None, pad_edge=False)
     for name in catalog.names():
         study = load(name)
-        table.add_row(name, str(len(plan(study))), study.about)
+        table.add_row(name, str(len(plan(study))), Text(study.about))
     out.print(table)
 
 

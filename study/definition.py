@@ -9,8 +9,9 @@ from annotated_types import Ge, Gt
 from pydantic import BaseModel, StringConstraints, ValidationError
 
 from study import catalog
-from study.document import BadStudy, Document, Place, read_document, read_value
-from trainables.choices import STRICT, BadChoice, parameter_error, shown, unknown
+from study.document import Document, Place, read_document
+from study.overrides import apply
+from trainables.choices import STRICT, BadChoice, field_rule, shown, unknown
 from trainables.trial import AXES, DEFAULTS, MENUS, check
 
 Grid = dict[str, tuple[Any, ...]]  # for each axis of a trial, the values it takes
@@ -25,6 +26,10 @@ STUDY_AXES = (
     *(a for a in AXES if a not in MENUS and a != "seed"),
 )
 REQUIRED = tuple(axis for axis in STUDY_AXES if axis not in DEFAULTS)
+
+
+NAME_RULE = "a name of letters, digits and . _ -"
+MAX_SEEDS = 1_000_000
 
 
 class Header(BaseModel):
@@ -56,7 +61,7 @@ def load(reference: str | Path, overrides: Iterable[str] = ()) -> Study:
     """The study of that name in the catalog, or in that file; `overrides` are «epochs=5» or «optimizer.lr=0.1»."""
     document = read_document(catalog.find(reference))
     for override in overrides:
-        _override(document, override)
+        apply(override, document, KEYS)
     return _validated(document)
 
 
@@ -80,22 +85,14 @@ def _validated(document: Document) -> Study:
 
 def _header(document: Document) -> Header:
     given = {key: value for key, value in document.data.items() if key in Header.model_fields}
-    if isinstance(given.get("study"), str) and not _is_valid_name(given["study"]):
-        rule = "a name of letters, digits, dots, dashes and underscores"
-        raise document.complaint(f"study takes {rule}, but got {given['study']!r}", ("study",))
     try:
         return Header.model_validate(given)
     except ValidationError as error:
-        sentence = parameter_error("the study", Header, given, error)
-        raise document.complaint(str(sentence), sentence.path) from None
-
-
-def _is_valid_name(name: str) -> bool:
-    try:
-        Header(study=name)
-    except ValidationError:
-        return False
-    return True
+        key = error.errors()[0]["loc"][0]
+    if key not in given:
+        raise document.complaint(f"the study needs {key}")
+    rule = NAME_RULE if key == "study" else field_rule(Header.model_fields[str(key)])
+    raise document.complaint(f"{key} must be {rule}, but got {shown(given[str(key)])}", (key,))
 
 
 def _case(document: Document, base: Grid, index: int, case: Any) -> Grid:
@@ -131,11 +128,13 @@ def _values(document: Document, axis: str, given: Any, path: Place) -> tuple[Any
 
 def _seeds(document: Document, given: Any, path: Place) -> tuple[int, ...]:
     """`seeds: 3` stands for [0, 1, 2]; a list names them."""
-    if isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= 1_000_000:
+    if isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= MAX_SEEDS:
         return tuple(range(given))
     if isinstance(given, list) and given:
         return _values(document, "seed", given, path)
-    raise document.complaint(f"seeds takes a whole number >= 1 or a list of seeds, but got {shown(given)}", path)
+    raise document.complaint(
+        f"seeds must be a whole number in [1, {MAX_SEEDS}] or a list of seeds, but got {shown(given)}", path
+    )
 
 
 def _checked(document: Document, axis: str, value: Any, path: Place) -> Any:
@@ -143,38 +142,6 @@ def _checked(document: Document, axis: str, value: Any, path: Place) -> Any:
         return check(axis, value)
     except BadChoice as error:
         raise document.complaint(str(error), (*path, *error.path)) from None
-
-
-def _override(document: Document, override: str) -> None:
-    """Set a value as if the file said so, in the cases too; «optimizer.lr=0.1» sets one parameter of a choice."""
-    source = f"--set {override}"
-    key, equals, text = override.partition("=")
-    if not equals:
-        raise BadStudy(f"{source}: takes key=value, such as epochs=5 or optimizer.lr=0.1")
-    axis, *inner = key.strip().split(".")
-    if axis not in KEYS or axis == "cases":
-        raise BadStudy(f"{source}: {unknown('a study has no key', axis, KEYS)}")
-    try:
-        value = read_value(text)
-    except BadStudy as error:
-        raise BadStudy(f"{source}: {error}") from None
-    for case in document.data.get("cases") or []:
-        if isinstance(case, dict) and not inner:
-            case.pop(axis, None)
-    if inner:
-        value = _with_parameter(document.data.get(axis), inner, value, source)
-    document.data[axis] = value
-    document.origins = {path: origin for path, origin in document.origins.items() if path[:1] != (axis,)}
-    document.origins[(axis,)] = source
-
-
-def _with_parameter(choice: Any, inner: list[str], value: Any, source: str) -> dict[str, Any]:
-    if isinstance(choice, str):
-        choice = {"name": choice}
-    if not isinstance(choice, dict):
-        raise BadStudy(f"{source}: sets a parameter of one choice, but the study has {shown(choice)}; give the whole value")
-    key, *rest = inner
-    return choice | {key: _with_parameter(choice.get(key, {}), rest, value, source) if rest else value}
 
 
 def _listed(names: list[str]) -> str:

@@ -61,7 +61,7 @@ class Display:
     def finish(self, trial: Trial, summary: dict[str, float]) -> None:
         line = self.running.pop(trial.id)
         self.ended += 1
-        self._say(f"{trial.label}: {line.accuracy} in {duration(time.monotonic() - line.since)}")
+        self._say(f"{trial.label}: {line.accuracy or 'done'} in {duration(time.monotonic() - line.since)}")
 
     def fail(self, trial: Trial, cause: str, traceback: str) -> None:
         line = self.running.pop(trial.id, _Running(trial))

@@ -1,17 +1,20 @@
 """A YAML file as plain data that remembers where every value stands, so that an error can name the line."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
 
-MAX_BYTES = 10_000_000
+MAX_BYTES = 1_000_000
 MAX_VALUES = 1_000_000  # an alias of an alias of an alias can make a small file huge
 MAX_DEPTH = 30
+PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 Place = tuple[Any, ...]
 
@@ -44,13 +47,9 @@ def read_document(path: Path) -> Document:
         raise BadStudy(f"{name}: has {len(raw):,} bytes; a study file has at most {MAX_BYTES:,}")
     try:
         text = raw.decode("utf-8-sig")
-        node = _yaml().compose(text)
     except UnicodeDecodeError:
         raise BadStudy(f"{name}:1: is not a text file in UTF-8") from None
-    except MarkedYAMLError as error:
-        raise BadStudy(f"{name}:{_line_of(error)}: is not valid YAML: {error.problem or error.context}") from None
-    except (YAMLError, RecursionError) as error:
-        raise BadStudy(f"{name}:1: is not valid YAML: {str(error).splitlines()[0]}") from None
+    node = _composed(name, text)
     if node is None:
         raise BadStudy(f"{name}:1: is empty; a study file has at least study, dataset, model, loss, optimizer and epochs")
     if not isinstance(node, MappingNode):
@@ -61,10 +60,27 @@ def read_document(path: Path) -> Document:
 def read_value(text: str) -> Any:
     """A value given on the command line, read as YAML: 1e-3 is a number, [a, b] a list."""
     try:
-        node = _yaml().compose(text)
+        node = _composed("", text)
         return None if node is None else _Reader("").value(node, ())
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise BadStudy(f"{text!r} is not a YAML value: {str(error).splitlines()[0]}") from None
+    except BadStudy as error:
+        raise BadStudy(str(error).partition(": ")[2]) from None
+
+
+def _composed(name: str, text: str) -> Node | None:
+    lines = text.count("\n", 0, len(text.rstrip("\n"))) + 1
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReusedAnchorWarning)  # legal, and nothing to us
+            return _yaml().compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = min(mark.line + 1, lines) if mark else 1  # what is never closed is missed behind the last line
+        raise BadStudy(f"{name}:{line}: is not valid YAML: {error.problem or error.context}") from None
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise BadStudy(f"{name}:{line}: is not a text file: it has the character {text[error.position]!r}") from None
+    except RecursionError:
+        raise BadStudy(f"{name}:1: is nested too deeply") from None
 
 
 class _Reader:
@@ -82,15 +98,22 @@ class _Reader:
         if self.count > MAX_VALUES or len(path) > MAX_DEPTH:
             raise BadStudy(f"{self._where(node)}: is nested too deeply, or expands to too many values")
         self.origins.setdefault(path, self._where(node))
+        if not isinstance(node, ScalarNode) and node.tag not in PLAIN_TAGS:
+            raise BadStudy(f"{self._where(node)}: a study file has no use for the tag {node.tag!r}")
         if isinstance(node, MappingNode):
             return self._mapping(node, path)
         if isinstance(node, SequenceNode):
             return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+        return self._scalar(node)
+
+    def _scalar(self, node: Node) -> Any:
         try:
-            return self.constructor.construct_object(node)
-        except (YAMLError, ValueError) as error:
+            value = self.constructor.construct_object(node)
+            str(value).encode()  # an escape such as \ud800 is no character, and no store would take it
+        except (YAMLError, ValueError, LookupError, TypeError) as error:
             problem = getattr(error, "problem", None) or str(error)
             raise BadStudy(f"{self._where(node)}: {node.value!r} cannot be read: {problem}") from None
+        return value
 
     def _mapping(self, node: MappingNode, path: Place) -> Mapping[str, Any]:
         found: dict[str, Any] = {}
@@ -98,6 +121,8 @@ class _Reader:
             if not isinstance(key_node, ScalarNode):
                 raise BadStudy(f"{self._where(key_node)}: a key must be a plain word")
             key = str(key_node.value)
+            if key == "<<":
+                raise BadStudy(f"{self._where(key_node)}: YAML 1.2 has no merge key <<; write the values out")
             if key in found:
                 raise BadStudy(f"{self._where(key_node)}: {key!r} is given twice")
             self.origins[(*path, key)] = self._where(key_node)
@@ -110,8 +135,3 @@ class _Reader:
 
 def _yaml() -> YAML:
     return YAML(typ="safe", pure=True)
-
-
-def _line_of(error: MarkedYAMLError) -> int:
-    mark = error.problem_mark or error.context_mark
-    return mark.line + 1 if mark else 1

@@ -4,6 +4,7 @@ import logging
 import os
 import shutil
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -144,12 +145,27 @@ def _ray(address: str | None) -> Iterator[None]:
         options |= {"address": "local", "include_dashboard": False, "_temp_dir": str(SESSIONS)}
     else:
         options |= {"address": address}
-    ray.init(**options)
+        _check_reachable(address)
+    try:
+        ray.init(**options)
+    except (ConnectionError, RuntimeError) as error:
+        raise ConnectionError(f"Ray cannot be reached at {options['address']}: {str(error).splitlines()[0]}") from error
     try:
         yield
     finally:
         ray.shutdown()
         _sweep_sessions()
+
+
+def _check_reachable(address: str) -> None:
+    """Ray itself would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise ConnectionError(f"no Ray cluster answers at {address}: {error.strerror or error}") from error
 
 
 def _sweep_sessions() -> None:

@@ -1,6 +1,7 @@
 """From a study to its trials, and what is left of them to do."""
 
 import itertools
+import math
 import os
 import statistics
 from collections.abc import Iterator, Sequence
@@ -53,7 +54,7 @@ def progress(trials: Sequence[Trial], recorded: pandas.DataFrame, retry_failed: 
 
 def at_once(cpus: float) -> int:
     """How many trials this machine runs side by side."""
-    return max(1, int((os.cpu_count() or 1) // cpus))
+    return max(1, math.floor((os.cpu_count() or 1) / cpus + 1e-9))  # 2 // 0.1 is 19
 
 
 def estimated_seconds(to_run: Sequence[Trial], recorded: pandas.DataFrame, at_once: int) -> float | None:

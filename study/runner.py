@@ -87,6 +87,9 @@ def carry_out(study: Study, options: Options, watch: Watch | None = None) -> Out
                 )
     except KeyboardInterrupt:
         keeper.stop.reason = "interrupted"
+    except Exception:
+        keeper.stop.reason = "broken off"
+        raise
     finally:
         for trial in keeper.running.values():
             journal.interrupt(trial)

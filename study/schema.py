@@ -2,25 +2,25 @@
 
 from typing import Any
 
-from study.definition import KEYS, REQUIRED, STUDY_AXES, Header
+from study.definition import KEYS, MAX_SEEDS, REQUIRED, STUDY_AXES, Header
 from trainables.choices import Menu
 from trainables.trial import MENUS, Settings
 
 
 def schema() -> dict[str, Any]:
     axes = {axis: _one_or_several(_axis(axis)) for axis in STUDY_AXES}
-    axes["seeds"] = {
-        "anyOf": [{"type": "integer", "minimum": 1}, {"type": "array", "items": {"type": "integer", "minimum": 0}}]
-    }
+    count = {"type": "integer", "minimum": 1, "maximum": MAX_SEEDS}
+    axes["seeds"] = {"anyOf": [count, {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}]}
     header = Header.model_json_schema()["properties"]
     case = {"type": "object", "properties": axes, "additionalProperties": False}
     properties = {**header, **axes, "cases": {"type": "array", "items": case}}
+    some_cases = {"required": ["study", "cases"], "properties": {"cases": {"minItems": 1}}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Tautune study",
         "type": "object",
         "properties": {key: properties[key] for key in KEYS},
-        "anyOf": [{"required": ["study", *REQUIRED]}, {"required": ["study", "cases"]}],
+        "anyOf": [{"required": ["study", *REQUIRED]}, some_cases],
         "additionalProperties": False,
     }
 
@@ -29,23 +29,20 @@ def _axis(axis: str) -> dict[str, Any]:
     if axis not in MENUS:
         return dict(Settings.model_json_schema()["properties"][axis])
     menu = MENUS[axis]
+    bare = [{"const": name} for name in menu.entries if _is_bare(menu, name)]
+    return {"anyOf": [*bare, *(_entry(menu, name) for name in menu.entries)]}
+
+
+def _entry(menu: Menu, name: str) -> dict[str, Any]:
+    found = menu.parameters(name).model_json_schema()
     return {
-        "anyOf": [*({"const": name} for name in menu.entries if _is_bare(menu, name)), *map(menu_entry(menu), menu.entries)]
+        "type": "object",
+        "description": found.get("description", ""),
+        "properties": {"name": {"const": name}, **_inlined(found.get("properties", {}), found.get("$defs", {}))},
+        "required": ["name", *found.get("required", [])],
+        "additionalProperties": False,
+        **({"not": {"required": sorted(menu.exclusive)}} if menu.exclusive else {}),
     }
-
-
-def menu_entry(menu: Menu) -> Any:
-    def entry(name: str) -> dict[str, Any]:
-        found = menu.parameters(name).model_json_schema()
-        return {
-            "type": "object",
-            "description": found.get("description", ""),
-            "properties": {"name": {"const": name}, **_inlined(found.get("properties", {}), found.get("$defs", {}))},
-            "required": ["name", *found.get("required", [])],
-            "additionalProperties": False,
-        }
-
-    return entry
 
 
 def _inlined(value: Any, definitions: dict[str, Any]) -> Any:

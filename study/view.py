@@ -32,7 +32,7 @@ def cells_table(trials: Sequence[Trial], recorded: pandas.DataFrame) -> Renderab
     for cell in list(cells.values())[:MOST_CELLS]:
         states = Counter(status.get(trial.id, "to run") for trial in cell)
         state = ", ".join(f"{count} {name}" for name, count in states.items())
-        table.add_row(*(_text(getattr(cell[0], axis)) for axis in axes), str(len(cell)), state)
+        table.add_row(*_row(*(getattr(cell[0], axis) for axis in axes), len(cell), state))
     more = len(cells) - MOST_CELLS
     return Group(table, Text(f"... and {more:,} more cells")) if more > 0 else table
 
@@ -45,6 +45,11 @@ def _varying(trials: Sequence[Trial]) -> list[str]:
 
 def _text(value: Any) -> str:
     return getattr(value, "label", None) or str(value)
+
+
+def _row(*cells: Any) -> list[Text]:
+    """Plain: a label in [brackets] is no markup."""
+    return [Text(_text(cell)) for cell in cells]
 
 
 def run_summary(outcome: Outcome, reference: str) -> RenderableType:
@@ -75,7 +80,7 @@ def status_view(name: str, tracking_uri: str | None) -> RenderableType:
         states = ", ".join(f"{count} {state}" for state, count in Counter(cell["status"]).items())
         accuracy = cell.get("test_accuracy_final", pandas.Series(dtype=float)).mean()
         shown = "" if pandas.isna(accuracy) else f"{accuracy:.2f} %"
-        table.add_row(str(dataset), str(noise), str(loss), str(len(cell)), states, shown)
+        table.add_row(*_row(dataset, noise, loss, len(cell), states, shown))
     causes = Counter(frame.loc[frame["status"] == "failed", "failure"])
     failures = [Text(f"{count} x {cause}") for cause, count in causes.most_common()]
     return Group(table, *failures, Text(head))

@@ -121,7 +121,7 @@ def shown(value: Any) -> str:
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, (list, tuple)):
-        return "a list where one value is needed"
+        return "a list where one value is needed" if value else "an empty list"
     return "nothing" if value is None else repr(value)
 
 
@@ -134,7 +134,7 @@ def rule(annotation: Any, metadata: Iterable[Any] = ()) -> str:
     if origin is Literal:
         return ", ".join(map(str, typing.get_args(annotation)))
     if arguments := typing.get_args(annotation):
-        return " or ".join(rule(argument) for argument in arguments)
+        return " or ".join(rule(argument) for argument in arguments if argument is not type(None))
     if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
         return f"as a mapping with {', '.join(annotation.model_fields)}"
     if annotation is bool:

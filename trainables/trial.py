@@ -99,7 +99,7 @@ def check(axis: str, value: Any) -> Any:
     try:
         return plain(getattr(Settings.model_validate({"epochs": 1, axis: value}), axis))
     except ValidationError:
-        raise BadChoice(f"{axis} takes {field_rule(Settings.model_fields[axis])}, but got {shown(value)}") from None
+        raise BadChoice(f"{axis} must be {field_rule(Settings.model_fields[axis])}, but got {shown(value)}") from None
 
 
 def _json(value: Any) -> str:

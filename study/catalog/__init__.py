@@ -15,7 +15,7 @@ def names() -> list[str]:
 def find(reference: str | Path) -> Path:
     """A path if it looks like one, else a name in the catalog."""
     path = Path(reference)
-    if path.suffix in (".yaml", ".yml") or path.is_file() or len(path.parts) > 1:
+    if path.suffix in (".yaml", ".yml") or path.exists() or "/" in str(reference):
         if path.is_dir():
             raise BadStudy(f"{reference}: is a folder, not a study file")
         if not path.exists():

@@ -79,7 +79,7 @@ def in_a_process(*arguments):
     ("arguments", "sentence"),
     [
         (["plan", "my.yaml"], "my.yaml:4: no loss is called 'cee'. Did you mean 'ce'? Known: "),
-        (["run", "demo", "--set", "epochs=abc"], "--set epochs=abc: epochs takes a whole number >= 1, but got 'abc'"),
+        (["run", "demo", "--set", "epochs=abc"], "--set epochs=abc: epochs must be a whole number >= 1, but got 'abc'"),
         (["status", "demo"], "nothing is recorded of demo yet: tautune run demo"),
     ],
 )
@@ -110,13 +110,16 @@ BAD = {
     "deep nesting": (GOOD + "noise: " + "[" * 5000 + "]" * 5000 + "\n", "my.yaml:"),
     "repeated key": (GOOD + "epochs: 3\n", "my.yaml:7: 'epochs' is given twice"),
     "unknown key": (GOOD + "epoch: 3\n", "my.yaml:7: a study has no key 'epoch'. Did you mean 'epochs'?"),
-    "wrong type": (GOOD.replace("epochs: 2", "epochs: two"), "my.yaml:6: epochs takes a whole number >= 1, but got 'two'"),
+    "wrong type": (GOOD.replace("epochs: 2", "epochs: two"), "my.yaml:6: epochs must be a whole number >= 1, but got 'two'"),
     "rate": (GOOD + "noise: {name: symmetric, rate: 1.5}\n", "my.yaml:7: noise symmetric takes rate in [0, 1], but got 1.5"),
-    "list of names": (GOOD.replace("study: small", "study: [a, b]"), "my.yaml:1: the study takes study a text, but got a list"),
+    "list of names": (
+        GOOD.replace("study: small", "study: [a, b]"),
+        "my.yaml:1: study must be a name of letters, digits and . _ -, but got a list",
+    ),
     "list for q": (GOOD.replace("ce", "{name: gce, q: [0.1]}"), "my.yaml:4: loss gce takes q in (0, 1], but got a list"),
-    "path for a name": (GOOD.replace("small\n", "../../x\n"), "my.yaml:1: study takes a name of letters"),
-    "markup for a name": (GOOD.replace("small\n", "'[red]x[/red] <b>'\n"), "my.yaml:1: study takes a name of letters"),
-    "negative gpus": (GOOD + "gpus: -1\n", "my.yaml:7: the study takes gpus "),
+    "path for a name": (GOOD.replace("small\n", "../../x\n"), "my.yaml:1: study must be a name of letters"),
+    "markup for a name": (GOOD.replace("small\n", "'[red]x[/red] <b>'\n"), "my.yaml:1: study must be a name of letters"),
+    "negative gpus": (GOOD + "gpus: -1\n", "my.yaml:7: gpus must be "),
     "case": (GOOD + "cases:\n  - loss: cee\n", "my.yaml:8: no loss is called 'cee'"),
 }
 
