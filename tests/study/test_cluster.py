@@ -1,18 +1,18 @@
 """A study on a Ray cluster that is already running, started here on loopback with one GPU that exists on paper only."""
 
+import contextlib
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from study import load
-from study.runner import Options, carry_out
 from tests.study.conftest import client
 
 RAY = Path(sys.executable).with_name("ray")
@@ -39,6 +39,7 @@ def cluster(tmp_path, monkeypatch) -> Iterator[str]:
     ]
     quiet = ["--include-dashboard=false", "--disable-usage-stats", f"--temp-dir={sessions}"]
     process = subprocess.Popen([*command, *quiet], stdout=subprocess.DEVNULL, start_new_session=True)
+    _wait_for(port)
     yield f"127.0.0.1:{port}"
     process.send_signal(signal.SIGTERM)
     try:
@@ -49,10 +50,29 @@ def cluster(tmp_path, monkeypatch) -> Iterator[str]:
         shutil.rmtree(sessions, ignore_errors=True)
 
 
-def test_a_running_cluster_packs_four_trials_on_a_gpu(cluster, small, home):
-    study = load(small, ["epochs=30", "gpus=0.25", "cpus=0.25"])
-    outcome = carry_out(study, Options(address=cluster))
-    assert len(outcome.finished) == 4
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        time.sleep(0.2)
+    raise TimeoutError("the cluster did not start")
+
+
+def test_an_address_where_no_cluster_answers_is_one_sentence(small, home, start):
+    process = start("run", small, "--address", "127.0.0.1:1")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert errors == "no Ray cluster answers at 127.0.0.1:1: Connection refused\n"
+
+
+def test_a_running_cluster_packs_four_trials_on_a_gpu(cluster, small, home, start):
+    # A process of its own: Ray keeps the first way of authentication it has met for as long as a process lives.
+    process = start("run", small, "--set", "epochs=30", "--gpus", "0.25", "--cpus", "0.25", "--address", cluster)
+    output, errors = process.communicate(timeout=200)
+    assert process.returncode == 0, output + errors
+    assert "small: 4 of 4 trials finished, 0 failed" in output
     store = client(home)
     experiment = store.get_experiment_by_name("small")
     spans = [run.info for run in store.search_runs([experiment.experiment_id]) if "trial_id" in run.data.tags]
