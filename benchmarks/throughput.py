@@ -17,7 +17,7 @@ ROUNDS = 3
 PROCESSES = 6  # enough to know what a process costs
 STUDY = f"""
 study: throughput
-dataset: digits
+dataset: {{name: digit_pairs, train: 100, test: 100}}
 model: {{name: small_cnn, width: 1, hidden: 8}}
 loss: ce
 optimizer: {{name: sgd, lr: 0.1}}
@@ -46,7 +46,7 @@ def main() -> None:
         bare, ours = [], []
         for turn in range(ROUNDS):
             bare.append(_bare_tune(study_file))
-            ours.append(_tautune(study_file, Path(folder) / f"home{turn}"))
+            ours.append(_tautune(study_file, Path(folder) / "home", first_seed=TRIALS * turn))
         process = _process_a_trial(study_file)
     print(f"milliseconds of one trial itself: {1000 * _trial_seconds():.1f}; start-up of Ray: {start_up:.1f} s")
     _line("bare Ray Tune, class API, reuse_actors, no logging", bare, start_up)
@@ -123,13 +123,14 @@ def _bare_tune(study_file: Path) -> float:
     return time.perf_counter() - started
 
 
-def _tautune(study_file: Path, home: Path) -> float:
+def _tautune(study_file: Path, home: Path, first_seed: int) -> float:
+    """Into one store, as a person would: other seeds each time, so that nothing is there already."""
     from study import load
     from study.runner import Options, carry_out
 
     os.environ["TAUTUNE_HOME"] = str(home)
     started = time.perf_counter()
-    outcome = carry_out(load(study_file), Options())
+    outcome = carry_out(load(study_file, [f"seeds={list(range(first_seed, first_seed + TRIALS))}"]), Options())
     seconds = time.perf_counter() - started
     assert len(outcome.finished) == TRIALS
     return seconds
@@ -158,7 +159,8 @@ def _trial_seconds() -> float:
         file.write(STUDY)
         file.flush()
         trials = plan(load(file.name))[:20]
-    dataset = load_dataset("digits")
+    dataset = load_dataset(trials[0].dataset)
+    Training(trials[0], dataset).epoch()
     started = time.perf_counter()
     for trial in trials:
         Training(trial, dataset).epoch()

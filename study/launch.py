@@ -76,12 +76,12 @@ def launch(
         trainable = tune.with_parameters(TrialTrainable, surroundings=surroundings)
         tuner = tune.Tuner(
             tune.with_resources(trainable, {"cpu": resources.cpus, "gpu": gpus}),
-            param_space={"trial": tune.grid_search([trial.config for trial in trials])},
+            param_space=tune.grid_search([{"id": trial.id, "trial": trial.config} for trial in trials]),
             tune_config=tune.TuneConfig(reuse_actors=True, trial_dirname_creator=lambda trial: trial.trial_id),
             run_config=tune.RunConfig(
                 name="launch",
                 storage_path=str(SESSIONS / f"session_tune_{os.getpid()}"),
-                callbacks=[_Reporter(listeners)],
+                callbacks=[_Reporter(listeners, trials)],
                 stop=_Stopper(stop),
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # a trial keeps its own
                 failure_config=tune.FailureConfig(max_failures=LOST_WORKER_RETRIES),
@@ -97,11 +97,12 @@ def _shared_datasets(trials: Sequence[Trial]) -> dict[str, Any]:
 
 
 class _Reporter(tune.Callback):  # type: ignore[misc]  # ray is untyped
-    def __init__(self, listeners: Sequence[Listener]):
+    def __init__(self, listeners: Sequence[Listener], trials: Sequence[Trial]):
         self.listeners = listeners
+        self.trials = {trial.id: trial for trial in trials}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"listeners": ()}  # Tune pickles its callbacks to restore a launch, which we never do
+        return {"listeners": (), "trials": {}}  # Tune pickles its callbacks to restore a launch, which we never do
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         self._tell(lambda listener, ours: listener.begin(ours), trial)
@@ -121,7 +122,7 @@ class _Reporter(tune.Callback):  # type: ignore[misc]  # ray is untyped
         self._tell(lambda listener, ours: listener.fail(ours, f"worker lost: {text.splitlines()[0]}", text), trial)
 
     def _tell(self, what: Callable[[Listener, Trial], None], ray_trial: Any) -> None:
-        trial = Trial.from_config(ray_trial.config["trial"])
+        trial = self.trials[ray_trial.config["id"]]
         for listener in self.listeners:
             what(listener, trial)
 

@@ -141,8 +141,11 @@ class Journal:
             trial_id, (trial, news) = event
             self._merge(trial_id, trial, news)
             changed[trial_id] = None
+            left = deadline - time.monotonic()
+            if left <= 0:  # however much more there is: what is gathered is written while the trials go on
+                return list(changed), True
             try:
-                event = self.events.get(timeout=max(0.0, deadline - time.monotonic()))
+                event = self.events.get(timeout=left)
             except queue.Empty:
                 return list(changed), True
         return list(changed), False
@@ -189,7 +192,8 @@ class Journal:
             self.client.delete_run(self.replaceable.pop(trial.id))
         if entry.run_id is None:
             identity = {"trial_id": trial.id, "cell": trial.cell, "seed": str(trial.seed), "config": trial.canonical()}
-            tags = {**self.tags, "kind": "trial", "study": self.study, **identity, **parent}
+            tags = {**self.tags, "kind": "trial", "study": self.study, **identity, **parent, **entry.tags}
+            entry.tags = {}
             run = self.client.create_run(self.experiment_id, _milliseconds(began), tags, run_name=trial.label)
             entry.run_id = run.info.run_id
         else:
