@@ -69,7 +69,9 @@ def test_an_address_where_no_cluster_answers_is_one_sentence(small, home, start)
 
 def test_a_running_cluster_packs_four_trials_on_a_gpu(cluster, small, home, start):
     # A process of its own: Ray keeps the first way of authentication it has met for as long as a process lives.
-    process = start("run", small, "--set", "epochs=30", "--gpus", "0.25", "--cpus", "0.25", "--address", cluster)
+    # Long enough for the first trial to be still there when the last of four workers, on two cores, has imported torch.
+    longer = ["--set", "epochs=400", "--set", "evaluate_every=400"]
+    process = start("run", small, *longer, "--gpus", "0.25", "--cpus", "0.25", "--address", cluster)
     output, errors = process.communicate(timeout=200)
     assert process.returncode == 0, output + errors
     assert "small: 4 of 4 trials finished, 0 failed" in output
