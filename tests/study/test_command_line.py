@@ -12,16 +12,9 @@ from typer.testing import CliRunner
 
 from study import catalog, cli
 from study.view import LISTINGS
+from tests.study.good_study import GOOD
 from trainables.trial import MENUS
 
-GOOD = """\
-study: small
-dataset: digits
-model: small_cnn
-loss: ce
-optimizer: {name: sgd, lr: 0.1}
-epochs: 2
-"""
 COMMANDS = [command.name or command.callback.__name__ for command in cli.app.registered_commands]
 
 

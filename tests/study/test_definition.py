@@ -6,17 +6,9 @@ from study import catalog
 from study.definition import REQUIRED, load
 from study.document import BadStudy
 from study.planning import plan
+from tests.study.good_study import FRAME, GOOD
 from trainables.trial import DEFAULTS, check
 
-GOOD = """\
-study: small
-dataset: digits
-model: small_cnn
-loss: ce
-optimizer: {name: sgd, lr: 0.1}
-epochs: 2
-"""
-FRAME = GOOD.replace("loss: ce\n", "")
 WITH_CASE = GOOD + "cases:\n  - {epochs: 7, loss: mae, optimizer: {name: sgd, lr: 0.3}, seeds: [4]}\n"
 
 

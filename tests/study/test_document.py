@@ -4,15 +4,8 @@ import pytest
 
 from study.definition import load
 from study.document import BadStudy, read_document, read_value
+from tests.study.good_study import GOOD
 
-GOOD = """\
-study: small
-dataset: digits
-model: small_cnn
-loss: ce
-optimizer: {name: sgd, lr: 0.1}
-epochs: 2
-"""
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )

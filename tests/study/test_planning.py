@@ -9,16 +9,8 @@ import pytest
 from study.definition import load
 from study.document import BadStudy
 from study.planning import at_once, estimated_seconds, plan, progress
+from tests.study.good_study import FRAME, GOOD
 
-GOOD = """\
-study: small
-dataset: digits
-model: small_cnn
-loss: ce
-optimizer: {name: sgd, lr: 0.1}
-epochs: 2
-"""
-FRAME = GOOD.replace("loss: ce\n", "")
 NOTHING = pandas.DataFrame(columns=["run_id", "status", "trial_id", "cell", "seed"])
 
 

@@ -10,17 +10,9 @@ from study.definition import KEYS, load
 from study.document import BadStudy, read_document
 from study.planning import plan
 from study.schema import schema
+from tests.study.good_study import FRAME, GOOD
 from trainables.trial import MENUS
 
-GOOD = """\
-study: small
-dataset: digits
-model: small_cnn
-loss: ce
-optimizer: {name: sgd, lr: 0.1}
-epochs: 2
-"""
-FRAME = GOOD.replace("loss: ce\n", "")
 OF_THE_DESIGN = """\
 study: who-underfits
 about: Robust losses on ten and on a hundred classes
