@@ -140,7 +140,7 @@ class Training:
         self.epochs_done = state["epochs_done"]
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.order.set_state(state["order"].cpu())  # a checkpoint is loaded onto the training device, this stream lives on the CPU
+        self.order.set_state(state["order"].cpu())  # the rest may live on a GPU
         self.weights.load_state_dict(state["weights"])
         self.best_test_accuracy, self.final_test_accuracy = state["test_accuracy"]
 
